@@ -1,0 +1,13 @@
+//! What the expansions of the macros name. Not part of the public API: it changes without notice, which is why the
+//! macro crate is pinned to the exact version of this one.
+
+pub use crate::envelope::MessageId;
+pub use crate::event::{
+    DecodeError, EventDescriptor, EventError, Ordering, OutboxEvent, Payload, decode_json, field_key,
+};
+pub use crate::handler::{FromMessage, HandlerDescriptor, Source};
+pub use crate::router::RouterBuilder;
+pub use inventory;
+pub use std::option::Option::{self, None, Some};
+pub use std::result::Result::{self, Err, Ok};
+pub use std::string::String;

@@ -1,0 +1,208 @@
+//! Where raised events wait for the save of their aggregate.
+
+use crate::{
+    envelope::{Envelope, MessageId, Stamp},
+    event::{EventError, OutboxEvent},
+};
+use std::{
+    fmt, mem,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+type Lazy<M> = Box<dyn Fn(&M) -> Result<Envelope, EventError> + Send + Sync>;
+
+enum Entry<M> {
+    Ready(Result<Envelope, EventError>),
+    Lazy(MessageId, Lazy<M>),
+}
+
+/// What is known of the last save that used a buffer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LastSave {
+    /// Nothing is in doubt: never saved, failed for certain, or committed for certain.
+    #[default]
+    Settled,
+    /// COMMIT was sent and its answer never came, or was an error: these messages are stored or not.
+    CommitUnknown(Vec<MessageId>),
+    /// The rows were written inside a transaction of the caller's, which may have rolled back since.
+    Joined(Vec<MessageId>),
+    /// A save found its messages stored already; the aggregate in memory is stale.
+    AlreadyStored,
+}
+
+/// The events that an aggregate has raised and that are not stored yet.
+///
+/// `M` is the model that a save gives back, which [`raise_with`](Self::raise_with) shows to its closure. The buffer is
+/// not `Clone`: a copy would lose events or send them twice. Dropping it with unsaved events logs a warning and counts
+/// them in [`dropped_events`], because an early return after a business refusal is legitimate.
+pub struct EventBuffer<M> {
+    pending: Vec<Entry<M>>,
+    last_save: LastSave,
+    /// A save was tried and failed: the caller has an error in hand, so a drop is no surprise.
+    refused: bool,
+}
+
+impl<M> EventBuffer<M> {
+    /// Raises an event: identity, time and payload are fixed now.
+    ///
+    /// An event that cannot be stored (see [`EventError`]) makes the next save fail; use
+    /// [`try_raise`](Self::try_raise) to learn it here.
+    pub fn raise<E: OutboxEvent>(&mut self, event: E) {
+        self.push(Entry::Ready(Envelope::new(&event)));
+    }
+
+    /// Raises an event and says at once when it cannot be stored; the buffer is then unchanged.
+    ///
+    /// # Errors
+    ///
+    /// As [`Envelope::new`].
+    pub fn try_raise<E: OutboxEvent>(&mut self, event: E) -> Result<MessageId, EventError> {
+        let envelope = Envelope::new(&event)?;
+        let id = envelope.message_id;
+        self.push(Entry::Ready(Ok(envelope)));
+        Ok(id)
+    }
+
+    /// Raises an event that needs what the database generates: the closure sees the saved model, inside the
+    /// transaction. Identity and time are fixed now. The closure runs again when a failed save is tried again.
+    pub fn raise_with<E: OutboxEvent>(&mut self, event: impl Fn(&M) -> E + Send + Sync + 'static) {
+        let stamp = Stamp::now();
+        let lazy = Box::new(move |saved: &M| Envelope::raised(stamp, &event(saved)));
+        self.push(Entry::Lazy(stamp.message_id, lazy));
+    }
+
+    fn push(&mut self, entry: Entry<M>) {
+        self.pending.push(entry);
+        self.refused = false;
+    }
+
+    /// How many events are waiting.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether none is waiting.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Forgets the waiting events on purpose; no warning follows.
+    pub fn discard(&mut self) {
+        self.pending.clear();
+    }
+
+    /// The waiting events as envelopes, in the order in which they were raised. The buffer keeps them.
+    ///
+    /// # Errors
+    ///
+    /// The first event that cannot be stored.
+    pub fn resolve(&self, saved: &M) -> Result<Vec<Envelope>, EventError> {
+        let resolve = |entry: &Entry<M>| match entry {
+            Entry::Ready(envelope) => envelope.clone(),
+            Entry::Lazy(_, event) => event(saved),
+        };
+        self.pending.iter().map(resolve).collect()
+    }
+
+    /// The first event that was refused when it was raised: no save can succeed with it.
+    ///
+    /// # Errors
+    ///
+    /// That event's error.
+    pub fn refusal(&self) -> Result<(), EventError> {
+        self.pending.iter().try_for_each(|entry| match entry {
+            Entry::Ready(Err(error)) => Err(error.clone()),
+            Entry::Ready(Ok(_)) | Entry::Lazy(..) => Ok(()),
+        })
+    }
+
+    fn ids(&self) -> Vec<MessageId> {
+        let id = |entry: &Entry<M>| match entry {
+            Entry::Ready(Ok(envelope)) => Some(envelope.message_id),
+            Entry::Ready(Err(_)) => None,
+            Entry::Lazy(id, _) => Some(*id),
+        };
+        self.pending.iter().filter_map(id).collect()
+    }
+
+    /// What is known of the last save.
+    pub fn last_save(&self) -> &LastSave {
+        &self.last_save
+    }
+
+    /// COMMIT is about to be sent: until an answer comes, the messages are stored or not.
+    #[doc(hidden)]
+    pub fn commit_sent(&mut self) {
+        let ids = self.ids();
+        if !ids.is_empty() {
+            self.last_save = LastSave::CommitUnknown(ids);
+        }
+    }
+
+    /// The save is complete. `joined`: inside a transaction whose end is not ours to see.
+    #[doc(hidden)]
+    pub fn saved(&mut self, joined: bool) {
+        let ids = self.ids();
+        self.last_save = match mem::take(&mut self.last_save) {
+            _ if joined && !ids.is_empty() => LastSave::Joined(ids),
+            LastSave::Joined(ids) if joined => LastSave::Joined(ids),
+            _ => LastSave::Settled,
+        };
+        self.pending.clear();
+        self.refused = false;
+    }
+
+    /// The save failed and everything is kept for another try.
+    #[doc(hidden)]
+    pub fn save_failed(&mut self) {
+        self.refused = true;
+    }
+
+    /// The messages turned out to be stored by an earlier save.
+    #[doc(hidden)]
+    pub fn already_stored(&mut self) {
+        self.last_save = LastSave::AlreadyStored;
+        self.refused = true;
+    }
+}
+
+impl<M> Default for EventBuffer<M> {
+    fn default() -> Self {
+        Self {
+            pending: Vec::new(),
+            last_save: LastSave::Settled,
+            refused: false,
+        }
+    }
+}
+
+impl<M> fmt::Debug for EventBuffer<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventBuffer")
+            .field("pending", &self.pending.len())
+            .field("last_save", &self.last_save)
+            .finish_non_exhaustive()
+    }
+}
+
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// How many raised events this process has dropped without saving or discarding them.
+pub fn dropped_events() -> u64 {
+    DROPPED.load(Relaxed)
+}
+
+impl<M> Drop for EventBuffer<M> {
+    fn drop(&mut self) {
+        if self.pending.is_empty() || self.refused || std::thread::panicking() {
+            return;
+        }
+        let events = self.pending.len();
+        DROPPED.fetch_add(events as u64, Relaxed);
+        tracing::warn!(
+            events,
+            model = std::any::type_name::<M>(),
+            "raised events were dropped without being saved; save the aggregate, or call discard_events()"
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! The state machine of a row, as pure functions. Stores do what is decided here and decide nothing themselves.
+//!
+//! ```text
+//! pending  --claim: attempts+1, lease-->                 claimed
+//! claimed  --every owed handler done-->                  dispatched
+//! claimed  --some failed, attempts left-->               pending, later
+//! claimed  --refused, or attempts used up-->             dead
+//! claimed  --release: not started-->                     pending, attempt given back
+//! claimed  --lease expired-->                            claimed anew and run alone, or dead
+//! ```
+
+use crate::{
+    backoff::RetryPolicy,
+    row::{ClaimedRow, ErrorClass, HandlerState, Progress},
+};
+use std::time::Duration;
+
+/// The longest error text that is stored, in characters.
+pub const MAX_ERROR_CHARS: usize = 2_000;
+
+/// The error text of an attempt whose relay vanished.
+pub const LEASE_EXPIRED: &str =
+    "the lease expired before the relay reported: it crashed, was stopped, or was cut off from the database";
+
+/// What one handler made of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandlerReport {
+    /// The handler; `None` when the message reached none.
+    pub handler: Option<String>,
+    /// What came of it.
+    pub result: Result<(), Failure>,
+}
+
+/// A failed attempt of one handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure.
+    pub class: ErrorClass,
+    /// The error's text, sanitised by [`Failure::new`].
+    pub error: String,
+    /// The delay that the handler asked for.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure with a text that every database can store: no NUL, at most [`MAX_ERROR_CHARS`] characters.
+    pub fn new(class: ErrorClass, error: &str) -> Self {
+        let error = error
+            .chars()
+            .filter(|c| *c != '\0')
+            .take(MAX_ERROR_CHARS)
+            .collect();
+        Self {
+            class,
+            error,
+            retry_after: None,
+        }
+    }
+}
+
+/// A failed attempt, as it is kept in the history of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// Which handler failed; `None` when the message reached none.
+    pub handler: Option<String>,
+    /// What kind of failure.
+    pub class: ErrorClass,
+    /// The error's text.
+    pub error: String,
+}
+
+/// What happens to a claimed row.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Transition {
+    /// Every handler has succeeded.
+    Dispatched,
+    /// Try again later.
+    Retry {
+        /// From now, by the database's clock.
+        delay: Duration,
+        /// Handlers that do not run again.
+        progress: Progress,
+        /// What failed; the first becomes the row's last error.
+        failed: Vec<FailedAttempt>,
+    },
+    /// Keep as a dead letter.
+    Dead {
+        /// Handlers that do not run again; all others are owed.
+        progress: Progress,
+        /// What failed; the first becomes the row's last error.
+        failed: Vec<FailedAttempt>,
+    },
+    /// Give back a row that was not started, and the attempt with it.
+    Release,
+}
+
+/// Decides what becomes of a row from what its handlers reported. `chance` in 0..=1 spreads the retry.
+pub fn decide(row: &ClaimedRow, reports: &[HandlerReport], policy: &RetryPolicy, chance: f64) -> Transition {
+    let mut progress = row.progress.clone();
+    let mut failed = Vec::new();
+    let mut may_pass = None;
+    for HandlerReport { handler, result } in reports {
+        let state = match result {
+            Ok(()) => Some(HandlerState::Done),
+            Err(failure) if failure.class.is_final() => Some(HandlerState::Refused),
+            Err(_) => None,
+        };
+        if let (Some(handler), Some(state)) = (handler, state) {
+            progress.insert(handler.clone(), state);
+        }
+        if let Err(Failure {
+            class,
+            error,
+            retry_after,
+        }) = result
+        {
+            failed.push(FailedAttempt {
+                handler: handler.clone(),
+                class: *class,
+                error: error.clone(),
+            });
+            if !class.is_final() {
+                may_pass = may_pass.max(Some(*retry_after));
+            }
+        }
+    }
+    match may_pass {
+        Some(retry_after) if row.attempts < policy.max_attempts => {
+            let delay = policy.delay_or(retry_after, row.attempts, chance);
+            Transition::Retry {
+                delay,
+                progress,
+                failed,
+            }
+        }
+        Some(_) => Transition::Dead { progress, failed },
+        None if progress.values().all(|state| *state == HandlerState::Done) => Transition::Dispatched,
+        None => Transition::Dead { progress, failed },
+    }
+}
+
+/// What happens to a row whose lease has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Claim it anew, with nothing beside it, so that a crash can be laid at its door.
+    RunAlone,
+    /// It used up its attempts and was alone when the relay vanished.
+    Dead,
+}
+
+/// Decides what becomes of a row whose lease has expired.
+///
+/// A row dies of crashes only when it ran alone: one that merely shared a batch with the culprit is always tried
+/// once more, even beyond the cap.
+pub fn decide_expired(attempts: u32, isolated: bool, max_attempts: u32) -> Expiry {
+    if isolated && attempts >= max_attempts {
+        Expiry::Dead
+    } else {
+        Expiry::RunAlone
+    }
+}
+
+#[cfg(test)]
+mod tests;

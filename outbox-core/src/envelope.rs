@@ -1,0 +1,303 @@
+//! What is fixed when an event is raised.
+
+use crate::event::{
+    EventError, MAX_AGGREGATE_ID_BYTES, MAX_CORRELATION_ID_BYTES, MAX_HEADERS_BYTES, MAX_ORDERING_KEY_BYTES,
+    MAX_PAYLOAD_BYTES, Ordering, OutboxEvent,
+};
+use chrono::{DateTime, SubsecRound, Utc};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+use uuid::Uuid;
+
+/// Identity of a message: a UUID v7, fixed when the event is raised and the same in every delivery.
+///
+/// Consumers use it as their idempotency key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct MessageId(Uuid);
+
+impl MessageId {
+    /// A fresh id.
+    pub fn new() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// The UUID itself.
+    pub fn as_uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl Default for MessageId {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<Uuid> for MessageId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MessageId({})", self.0)
+    }
+}
+
+/// An event with its metadata, as it will be stored. Immutable once it is in the outbox.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Envelope {
+    /// Identity of the message.
+    pub message_id: MessageId,
+    /// Stored name of the event.
+    pub event_type: Cow<'static, str>,
+    /// Version of the payload.
+    pub event_version: u16,
+    /// Type of the aggregate that raised it, if one did.
+    pub aggregate_type: Option<String>,
+    /// Id of that aggregate.
+    pub aggregate_id: Option<String>,
+    /// The key whose order is kept; `None` when no order is.
+    pub ordering_key: Option<String>,
+    /// The payload as JSON text, kept to the letter.
+    pub payload: String,
+    /// Trace context, tenant, and the user's own.
+    pub headers: BTreeMap<String, String>,
+    /// The conversation that the message belongs to.
+    pub correlation_id: Option<String>,
+    /// The message that caused this one.
+    pub causation_id: Option<MessageId>,
+    /// When it was raised, by the application's clock, in whole microseconds.
+    pub occurred_at: DateTime<Utc>,
+    /// Version of the aggregate when it was raised, where the aggregate has one.
+    pub aggregate_version: Option<i64>,
+    /// What the event declares. Not stored: a stored envelope has a key, or none.
+    ordering: Ordering,
+}
+
+impl Envelope {
+    /// Wraps an event: identity and time are fixed now, the payload is written as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When the payload cannot be written or is over [`MAX_PAYLOAD_BYTES`].
+    pub fn new<E: OutboxEvent>(event: &E) -> Result<Self, EventError> {
+        Self::raised(Stamp::now(), event)
+    }
+
+    /// As [`new`](Self::new), under an id of the caller's: the same id twice is one message.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_id<E: OutboxEvent>(message_id: MessageId, event: &E) -> Result<Self, EventError> {
+        Self::raised(
+            Stamp {
+                message_id,
+                ..Stamp::now()
+            },
+            event,
+        )
+    }
+
+    pub(crate) fn raised<E: OutboxEvent>(stamp: Stamp, event: &E) -> Result<Self, EventError> {
+        let Stamp {
+            message_id,
+            occurred_at,
+        } = stamp;
+        let payload = serde_json::to_string(event).map_err(|error| EventError::Encode {
+            event: E::LOGICAL_NAME.to_owned(),
+            message_id,
+            reason: error.to_string(),
+        })?;
+        if payload.len() > MAX_PAYLOAD_BYTES {
+            return Err(EventError::PayloadTooLarge {
+                event: E::LOGICAL_NAME.to_owned(),
+                message_id,
+                bytes: payload.len(),
+                limit: MAX_PAYLOAD_BYTES,
+            });
+        }
+        Ok(Self {
+            message_id,
+            event_type: Cow::Borrowed(E::EVENT_TYPE),
+            event_version: E::EVENT_VERSION,
+            aggregate_type: None,
+            aggregate_id: None,
+            ordering_key: event.ordering_key(),
+            payload,
+            headers: BTreeMap::new(),
+            correlation_id: None,
+            causation_id: None,
+            occurred_at,
+            aggregate_version: None,
+            ordering: E::ORDERING,
+        })
+    }
+
+    /// A stored message, read back.
+    pub fn stored(message_id: MessageId, event_type: String, event_version: u16, payload: String) -> Self {
+        Self {
+            message_id,
+            event_type: Cow::Owned(event_type),
+            event_version,
+            aggregate_type: None,
+            aggregate_id: None,
+            ordering_key: None,
+            payload,
+            headers: BTreeMap::new(),
+            correlation_id: None,
+            causation_id: None,
+            occurred_at: DateTime::UNIX_EPOCH,
+            aggregate_version: None,
+            ordering: Ordering::None,
+        }
+    }
+
+    /// Name and version as they are written together: `orders.order-placed.v2`.
+    pub fn logical_name(&self) -> String {
+        format!("{}.v{}", self.event_type, self.event_version)
+    }
+
+    /// The lane of its ordering key.
+    pub fn lane(&self) -> Option<u8> {
+        self.ordering_key.as_deref().map(crate::event::lane)
+    }
+
+    /// Names the aggregate that raised it.
+    pub fn with_aggregate(mut self, aggregate_type: &str, aggregate_id: &str) -> Self {
+        if self.ordering == Ordering::Aggregate {
+            self.ordering_key = Some(crate::event::aggregate_key(aggregate_type, aggregate_id));
+        }
+        self.aggregate_type = Some(aggregate_type.to_owned());
+        self.aggregate_id = Some(aggregate_id.to_owned());
+        self
+    }
+
+    /// Orders it by a key of the caller's, whatever the event declares.
+    pub fn with_ordering_key(mut self, key: &str) -> Self {
+        self.ordering_key = Some(crate::event::named_key(key));
+        self
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets the conversation that the message belongs to.
+    pub fn with_correlation_id(mut self, id: impl Into<String>) -> Self {
+        self.correlation_id = Some(id.into());
+        self
+    }
+
+    /// Names the message that caused this one.
+    pub fn with_causation_id(mut self, id: MessageId) -> Self {
+        self.causation_id = Some(id);
+        self
+    }
+
+    /// Checks everything that a column or an index could refuse. Called before each insert.
+    ///
+    /// # Errors
+    ///
+    /// The first text that is too long or contains NUL, or a missing aggregate.
+    pub fn check(&self) -> Result<(), EventError> {
+        let (event, message_id) = (self.logical_name(), self.message_id);
+        if self.ordering == Ordering::Aggregate && self.ordering_key.is_none() {
+            return Err(EventError::NeedsAggregate { event, message_id });
+        }
+        let texts = [
+            (
+                "aggregate id",
+                self.aggregate_id.as_deref(),
+                MAX_AGGREGATE_ID_BYTES,
+            ),
+            (
+                "ordering key",
+                self.ordering_key.as_deref(),
+                MAX_ORDERING_KEY_BYTES,
+            ),
+            (
+                "correlation id",
+                self.correlation_id.as_deref(),
+                MAX_CORRELATION_ID_BYTES,
+            ),
+        ];
+        for (field, text, limit) in texts {
+            let Some(text) = text else { continue };
+            if text.len() > limit {
+                return Err(EventError::TooLong {
+                    event,
+                    message_id,
+                    field,
+                    bytes: text.len(),
+                    limit,
+                });
+            }
+            if text.contains('\0') {
+                return Err(EventError::Nul {
+                    event,
+                    message_id,
+                    field,
+                });
+            }
+        }
+        let bytes = self.headers_json().len();
+        if bytes > MAX_HEADERS_BYTES {
+            let (field, limit) = ("headers", MAX_HEADERS_BYTES);
+            return Err(EventError::TooLong {
+                event,
+                message_id,
+                field,
+                bytes,
+                limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// The headers as the JSON object that is stored.
+    pub fn headers_json(&self) -> String {
+        serde_json::Value::from_iter(self.headers.clone()).to_string()
+    }
+}
+
+/// Names the message and never shows its payload.
+impl fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Envelope")
+            .field("message_id", &self.message_id)
+            .field("event", &self.logical_name())
+            .field("aggregate_type", &self.aggregate_type)
+            .field("aggregate_id", &self.aggregate_id)
+            .field("payload_bytes", &self.payload.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Identity and time of a raised event, fixed before its payload is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) message_id: MessageId,
+    pub(crate) occurred_at: DateTime<Utc>,
+}
+
+impl Stamp {
+    pub(crate) fn now() -> Self {
+        // Whole microseconds are what the databases keep; more would come back different from what was raised.
+        Self {
+            message_id: MessageId::new(),
+            occurred_at: Utc::now().trunc_subsecs(6),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a handler can know of the message that it handles.
+
+use crate::{
+    envelope::{Envelope, MessageId},
+    row::ClaimedRow,
+};
+use chrono::{DateTime, Utc};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// The message that is being handled, without its payload. Cheap to clone.
+///
+/// What a handler hands to other systems: [`message_id`](Self::message_id) as the idempotency key and
+/// [`claims`](Self::claims) as the fencing number.
+#[derive(Clone, Debug)]
+pub struct MessageContext {
+    row: Arc<ClaimedRow>,
+    timing: Timing,
+}
+
+/// Until when a claimed row is ours, by this process's monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timing {
+    /// End of the lease.
+    pub(crate) lease_ends: Instant,
+    /// The longest that one handler may take.
+    pub(crate) handler_timeout: Duration,
+}
+
+impl Timing {
+    /// When a handler that starts now is cut off.
+    pub(crate) fn deadline(&self) -> Instant {
+        let by_timeout = Instant::now().checked_add(self.handler_timeout);
+        by_timeout.map_or(self.lease_ends, |timeout| timeout.min(self.lease_ends))
+    }
+}
+
+impl MessageContext {
+    pub(crate) fn new(row: Arc<ClaimedRow>, timing: Timing) -> Self {
+        Self { row, timing }
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    pub(crate) fn row(&self) -> &ClaimedRow {
+        &self.row
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.row.envelope
+    }
+
+    /// Identity of the message, the same in every delivery: the idempotency key.
+    pub fn message_id(&self) -> MessageId {
+        self.envelope().message_id
+    }
+
+    /// Stored name of the event, without its version.
+    pub fn event_type(&self) -> &str {
+        &self.envelope().event_type
+    }
+
+    /// Version under which the payload was stored.
+    pub fn event_version(&self) -> u16 {
+        self.envelope().event_version
+    }
+
+    /// Type of the aggregate that raised the event.
+    pub fn aggregate_type(&self) -> Option<&str> {
+        self.envelope().aggregate_type.as_deref()
+    }
+
+    /// Id of that aggregate.
+    pub fn aggregate_id(&self) -> Option<&str> {
+        self.envelope().aggregate_id.as_deref()
+    }
+
+    /// Version of that aggregate, where it has one; consumers see gaps by it.
+    pub fn aggregate_version(&self) -> Option<i64> {
+        self.envelope().aggregate_version
+    }
+
+    /// Which try this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.row.attempts
+    }
+
+    /// How often the row was ever claimed: grows with every owner, so a system that remembers the highest number
+    /// it has seen can refuse a stale one.
+    pub fn claims(&self) -> i64 {
+        self.row.claims
+    }
+
+    /// The conversation that the message belongs to.
+    pub fn correlation_id(&self) -> Option<&str> {
+        self.envelope().correlation_id.as_deref()
+    }
+
+    /// The message that caused this one.
+    pub fn causation_id(&self) -> Option<MessageId> {
+        self.envelope().causation_id
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.envelope().headers.get(name).map(String::as_str)
+    }
+
+    /// When the event was raised, by the clock of the application that raised it.
+    pub fn occurred_at(&self) -> DateTime<Utc> {
+        self.envelope().occurred_at
+    }
+
+    /// When the lease of the row ends: an effect that starts later may meet another owner's.
+    pub fn lease_ends(&self) -> Instant {
+        self.timing.lease_ends
+    }
+}

@@ -1,0 +1,125 @@
+//! How a handler says that it failed.
+
+use crate::{decide::Failure, row::ErrorClass};
+use std::{error::Error, fmt, time::Duration};
+
+type Source = Box<dyn Error + Send + Sync>;
+
+/// A handler's failure and what to do about it.
+///
+/// Every [`std::error::Error`] converts with `?` and counts as **transient**: the message is tried again after a
+/// backoff until its attempts are used up. [`terminal`](Self::terminal) refuses it for good.
+///
+/// It is deliberately not an `Error` itself, so that the conversion can be for every error.
+pub struct HandlerError {
+    class: ErrorClass,
+    retry_after: Option<Duration>,
+    source: Source,
+}
+
+impl HandlerError {
+    /// May pass: try again later. For values that are no `std::error::Error`, such as a text.
+    pub fn transient(error: impl Into<Source>) -> Self {
+        Self {
+            class: ErrorClass::Transient,
+            retry_after: None,
+            source: error.into(),
+        }
+    }
+
+    /// Will never pass: keep the message as a dead letter at once.
+    pub fn terminal(error: impl Into<Source>) -> Self {
+        Self {
+            class: ErrorClass::Terminal,
+            retry_after: None,
+            source: error.into(),
+        }
+    }
+
+    pub(crate) fn decode(error: impl Into<Source>) -> Self {
+        Self {
+            class: ErrorClass::Decode,
+            retry_after: None,
+            source: error.into(),
+        }
+    }
+
+    /// Asks for a delay instead of the backoff; at most one day is granted. Without effect on a terminal error.
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self
+    }
+
+    /// What kind of failure it is.
+    pub fn class(&self) -> ErrorClass {
+        self.class
+    }
+
+    /// The failure as it is stored: the error and its sources, without NUL, cut to 2,000 characters.
+    pub(crate) fn into_failure(self) -> Failure {
+        let mut text = self.source.to_string();
+        let mut cause = self.source.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Failure {
+            retry_after: self.retry_after,
+            ..Failure::new(self.class, &text)
+        }
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self::transient(error)
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandlerError({}: {})", self.class, self.source)
+    }
+}
+
+/// Says on the spot what an error means.
+///
+/// ```
+/// use outbox_core::{HandlerError, ResultExt};
+/// use std::time::Duration;
+///
+/// fn check(cents: i64) -> Result<(), HandlerError> {
+///     if cents < 0 {
+///         Err("negative total").terminal()?;
+///     }
+///     "7".parse::<u32>().retry_after(Duration::from_secs(30))?;
+///     Ok(())
+/// }
+/// # assert!(check(1).is_ok() && check(-1).is_err());
+/// ```
+pub trait ResultExt<T> {
+    /// The error will never pass.
+    ///
+    /// # Errors
+    ///
+    /// The same error, as a terminal [`HandlerError`].
+    fn terminal(self) -> Result<T, HandlerError>;
+
+    /// The error may pass after this delay.
+    ///
+    /// # Errors
+    ///
+    /// The same error, as a transient [`HandlerError`].
+    fn retry_after(self, delay: Duration) -> Result<T, HandlerError>;
+}
+
+impl<T, E: Into<Source>> ResultExt<T> for Result<T, E> {
+    fn terminal(self) -> Result<T, HandlerError> {
+        self.map_err(HandlerError::terminal)
+    }
+
+    fn retry_after(self, delay: Duration) -> Result<T, HandlerError> {
+        self.map_err(|error| HandlerError::transient(error).retry_after(delay))
+    }
+}

@@ -1,0 +1,176 @@
+//! Every limit of a relay, checked before it starts.
+
+use crate::backoff::RetryPolicy;
+use std::{fmt, time::Duration};
+
+/// How a relay works. All fields have defaults; [`validate`](Self::validate) runs when a relay starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayConfig {
+    /// Shown to operators as the owner of a claim; default: host name and process id.
+    pub name: String,
+    /// Rows claimed at once, and the most that this relay owns; 1 to 1,000, default 100. Memory is bounded by it
+    /// times the payload.
+    pub batch_size: u32,
+    /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease.
+    pub concurrency: usize,
+    /// How long a claim owns its rows; 100 ms to 24 h, default 60 s. After a crash the rows wait this long.
+    pub lease: Duration,
+    /// The longest that one handler may run; default 30 s, less than `lease`.
+    pub handler_timeout: Duration,
+    /// Wait between claims that find little, right after work was found; default 50 ms. Doubles up to `poll_max`.
+    pub poll_min: Duration,
+    /// Longest wait between claims when nothing is found; default 1 s. A commit in the same process ends the wait.
+    pub poll_max: Duration,
+    /// How long running handlers get when the relay stops; default 20 s.
+    pub shutdown_timeout: Duration,
+    /// How often and how late failed rows are tried again.
+    pub retry: RetryPolicy,
+}
+
+impl Default for RelayConfig {
+    fn default() -> Self {
+        Self {
+            name: default_name(),
+            batch_size: 100,
+            concurrency: 32,
+            lease: Duration::from_secs(60),
+            handler_timeout: Duration::from_secs(30),
+            poll_min: Duration::from_millis(50),
+            poll_max: Duration::from_secs(1),
+            shutdown_timeout: Duration::from_secs(20),
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+fn default_name() -> String {
+    let host = std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/etc/hostname"));
+    let host = host.unwrap_or_default();
+    let host = Some(host.trim())
+        .filter(|host| !host.is_empty())
+        .unwrap_or("relay");
+    format!(
+        "{}:{}",
+        host.chars().take(100).collect::<String>(),
+        std::process::id()
+    )
+}
+
+/// Everything that is wrong with a [`RelayConfig`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(Vec<String>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the relay's configuration cannot work:")?;
+        self.0.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl RelayConfig {
+    /// Checks every field and their relations.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, at once.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let rules = [
+            (
+                (1..=200).contains(&self.name.len()) && !self.name.contains('\0'),
+                format!(
+                    "name must have 1 to 200 bytes and no NUL, it has {}",
+                    self.name.len()
+                ),
+            ),
+            (
+                (1..=1_000).contains(&self.batch_size),
+                format!("batch_size must be 1 to 1000, it is {}", self.batch_size),
+            ),
+            (
+                (1..=10_000).contains(&self.concurrency),
+                format!("concurrency must be 1 to 10000, it is {}", self.concurrency),
+            ),
+            (
+                (Duration::from_millis(100)..=DAY).contains(&self.lease),
+                format!("lease must be 100 ms to 24 h, it is {:?}", self.lease),
+            ),
+            (
+                !self.handler_timeout.is_zero() && self.handler_timeout < self.lease,
+                format!(
+                    "handler_timeout ({:?}) must be more than zero and less than lease ({:?}), or a second relay takes a row whose handler still runs",
+                    self.handler_timeout, self.lease
+                ),
+            ),
+            (
+                (Duration::from_millis(1)..=self.poll_max).contains(&self.poll_min) && self.poll_max <= DAY,
+                format!(
+                    "poll_min ({:?}) must be at least 1 ms and at most poll_max ({:?}), which may be 24 h",
+                    self.poll_min, self.poll_max
+                ),
+            ),
+            (
+                self.shutdown_timeout <= DAY,
+                format!(
+                    "shutdown_timeout must be at most 24 h, it is {:?}",
+                    self.shutdown_timeout
+                ),
+            ),
+            (
+                (1..=1_000_000).contains(&self.retry.max_attempts),
+                format!(
+                    "retry.max_attempts must be 1 to 1000000, it is {}",
+                    self.retry.max_attempts
+                ),
+            ),
+            (
+                self.retry.cap <= 30 * DAY,
+                format!("retry.cap must be at most 30 days, it is {:?}", self.retry.cap),
+            ),
+        ];
+        let problems: Vec<_> = rules
+            .into_iter()
+            .filter(|(holds, _)| !holds)
+            .map(|(_, problem)| problem)
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError(problems))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(RelayConfig::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn every_mistake_is_named_at_once() {
+        let config = RelayConfig {
+            name: String::new(),
+            batch_size: 0,
+            concurrency: 0,
+            lease: Duration::from_millis(1),
+            handler_timeout: Duration::from_secs(1),
+            poll_min: Duration::from_secs(2),
+            shutdown_timeout: Duration::MAX,
+            retry: RetryPolicy {
+                max_attempts: 0,
+                cap: Duration::MAX,
+                ..RetryPolicy::default()
+            },
+            ..RelayConfig::default()
+        };
+        let ConfigError(problems) = config.validate().unwrap_err();
+        assert_eq!(problems.len(), 9, "{problems:#?}");
+    }
+}

@@ -1,0 +1,339 @@
+//! The parts of a pass: claim, run, collect, mark. The loop that orders them is in the parent module.
+
+use super::{
+    config::RelayConfig,
+    expired::Expired,
+    in_flight::{Ended, Ending, InFlight},
+    pace::Found,
+    report::PassReport,
+};
+use crate::{
+    decide::{Transition, decide},
+    router::Router,
+    row::{ClaimedRow, LeaseToken},
+    store::{ClaimRequest, Mark, OutboxStore, StoreError, TakeOver},
+};
+use chrono::{DateTime, Utc};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long a mark waits for company.
+const MARK_DELAY: Duration = Duration::from_millis(5);
+/// Wait after marks could not be written.
+const MARK_RETRY: Duration = Duration::from_millis(500);
+/// How long a stopping relay tries to write its last marks; the leases free the rows otherwise.
+const LAST_FLUSH: Duration = Duration::from_secs(5);
+
+pub(crate) struct Engine<S> {
+    store: Arc<S>,
+    router: Router,
+    config: RelayConfig,
+    in_flight: InFlight,
+    marks: Vec<Mark>,
+    flush_at: Instant,
+    expired: Expired,
+    report: PassReport,
+    now: Option<DateTime<Utc>>,
+}
+
+impl<S: OutboxStore> Engine<S> {
+    pub(crate) fn new(store: Arc<S>, router: Router, config: RelayConfig) -> Self {
+        Self {
+            in_flight: InFlight::new(config.concurrency, config.handler_timeout),
+            expired: Expired::new(config.lease),
+            store,
+            router,
+            config,
+            marks: Vec::new(),
+            flush_at: Instant::now(),
+            report: PassReport::default(),
+            now: None,
+        }
+    }
+
+    pub(crate) fn pin_clock(&mut self, now: Option<DateTime<Utc>>) {
+        self.now = now;
+    }
+
+    fn owned(&self) -> usize {
+        self.in_flight.len() + self.marks.len()
+    }
+
+    /// Whether a claim makes sense: there is room for at least half a batch, and nothing must run alone.
+    fn wants_rows(&self) -> bool {
+        self.expired.allows_claims() && self.owned() * 2 <= self.config.batch_size as usize
+    }
+
+    pub(crate) async fn claim(&mut self) -> Found {
+        match self.try_claim().await {
+            Ok(found) => found,
+            Err(error) => {
+                log_failure("claim", &error);
+                Found::Failure
+            }
+        }
+    }
+
+    async fn try_claim(&mut self) -> Result<Found, StoreError> {
+        let token = LeaseToken::new();
+        let room = self.config.batch_size as usize - self.owned().min(self.config.batch_size as usize);
+        let limit = u32::try_from(room).unwrap_or(u32::MAX);
+        let asked = std::time::Instant::now();
+        let request = self.request(token, limit);
+        let rows = self.store.claim(&request).await?;
+        self.expired.claimed();
+        self.report.claimed += rows.len() as u64;
+        let found = match rows.len() {
+            0 => Found::Nothing,
+            claimed if claimed >= room => Found::Full,
+            _ => Found::Some,
+        };
+        for row in rows {
+            self.start(row, token, asked);
+        }
+        Ok(found)
+    }
+
+    fn request(&self, token: LeaseToken, limit: u32) -> ClaimRequest<'_> {
+        ClaimRequest {
+            claimed_by: &self.config.name,
+            token,
+            lease: self.config.lease,
+            limit,
+            routes: self.router.routes(),
+            now: self.now,
+        }
+    }
+
+    /// The lease is counted from before the claim was sent, so ours ends no later than the database's.
+    fn start(&mut self, row: ClaimedRow, token: LeaseToken, asked: std::time::Instant) {
+        self.in_flight
+            .start(&self.router, row, token, asked + self.config.lease);
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    /// Waits for whatever needs the engine next; `claim_due` counts only while there is room. Cancel safe.
+    pub(crate) async fn next_event(&mut self, claim_due: impl Future<Output = ()>) -> Event {
+        let (wants_rows, is_running) = (self.wants_rows(), self.is_running());
+        let flush_at = self.has_marks().then_some(self.flush_at);
+        // A row that must run alone waits until nothing else does.
+        let look_at = (!self.expired.waits_for_drain() || self.owned() == 0).then(|| self.expired.due());
+        tokio::select! {
+            biased;
+            ended = self.in_flight.next(), if is_running => Event::Ended(ended),
+            () = at(flush_at) => Event::FlushDue,
+            () = at(look_at) => Event::LookDue,
+            () = claim_due, if wants_rows => Event::ClaimDue,
+        }
+    }
+
+    async fn next_done(&mut self) {
+        let ended = self.in_flight.next().await;
+        self.settle(ended);
+    }
+
+    pub(crate) fn settle(&mut self, ended: Ended) {
+        let Ended { row, token, ending } = ended;
+        let transition = match ending {
+            Ending::Reported(reports) => decide(&row, &reports, &self.config.retry, fastrand::f64()),
+            Ending::NotStarted => Transition::Release,
+            Ending::TooLate => {
+                tracing::warn!(
+                    id = row.id.0,
+                    message_id = %row.envelope.message_id,
+                    "the lease ended before the row could start; raise lease, or lower batch_size or handler_timeout"
+                );
+                self.report.lost += 1;
+                return;
+            }
+        };
+        self.report.decided(&transition);
+        log_transition(&row, &transition);
+        if self.marks.is_empty() {
+            self.flush_at = Instant::now() + MARK_DELAY;
+        }
+        self.marks.push(Mark {
+            id: row.id,
+            token,
+            transition,
+        });
+    }
+
+    fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Marks are written in batches; nothing is gained by waiting once all rows have ended.
+    pub(crate) fn must_flush(&self) -> bool {
+        let full = self.marks.len() >= self.config.batch_size as usize;
+        let complete = self.in_flight.is_empty() && !self.marks.is_empty();
+        (full || complete) && Instant::now() + MARK_DELAY >= self.flush_at
+    }
+
+    /// Writes the marks. When the store fails they are kept and written later.
+    pub(crate) async fn flush(&mut self) {
+        if let Err(error) = self.try_flush().await {
+            log_failure("mark", &error);
+            self.flush_at = Instant::now() + MARK_RETRY;
+        }
+    }
+
+    async fn try_flush(&mut self) -> Result<(), StoreError> {
+        if self.marks.is_empty() {
+            return Ok(());
+        }
+        let written = self.store.mark(&self.marks, self.now).await?;
+        self.marks.clear();
+        self.report.marked(written);
+        if written.lost > 0 {
+            tracing::warn!(
+                rows = written.lost,
+                relay = self.config.name,
+                "leases were lost before their rows could be marked: another relay owns or has finished them"
+            );
+        }
+        Ok(())
+    }
+
+    /// Looks for a row with an expired lease. It runs alone, so while others run it is only noted that one waits.
+    pub(crate) async fn look_for_expired(&mut self) {
+        if self.expired.ended_alone() {
+            return;
+        }
+        let looked = if self.owned() == 0 {
+            self.take_over().await.map(drop)
+        } else {
+            self.note_expired().await
+        };
+        if let Err(error) = looked {
+            log_failure("take over", &error);
+            self.expired.failed();
+        }
+    }
+
+    async fn note_expired(&mut self) -> Result<(), StoreError> {
+        let waiting = self
+            .store
+            .has_expired(&self.take_over_request(LeaseToken::new()))
+            .await?;
+        self.expired.noted(waiting);
+        Ok(())
+    }
+
+    fn take_over_request(&self, token: LeaseToken) -> TakeOver<'_> {
+        TakeOver {
+            claim: self.request(token, 1),
+            max_attempts: self.config.retry.max_attempts,
+        }
+    }
+
+    async fn take_over(&mut self) -> Result<bool, StoreError> {
+        let token = LeaseToken::new();
+        let asked = std::time::Instant::now();
+        let taken = self.store.take_over(&self.take_over_request(token)).await?;
+        for id in &taken.buried {
+            tracing::error!(
+                id = id.0,
+                "a row is dead: its relay vanished in the last attempt, with nothing beside it"
+            );
+        }
+        self.report.dead += taken.buried.len() as u64;
+        self.expired.took_over(taken.row.is_some());
+        let Some(row) = taken.row else { return Ok(false) };
+        self.report.claimed += 1;
+        self.report.taken_over += 1;
+        self.start(row, token, asked);
+        Ok(true)
+    }
+
+    /// One pass from claim to mark.
+    pub(crate) async fn one_pass(&mut self) -> Result<PassReport, StoreError> {
+        if self.take_over().await? {
+            self.drain().await?;
+        }
+        self.try_claim().await?;
+        self.drain().await?;
+        Ok(self.report)
+    }
+
+    async fn drain(&mut self) -> Result<(), StoreError> {
+        while self.is_running() {
+            self.next_done().await;
+        }
+        self.try_flush().await
+    }
+
+    /// Ends gracefully; see [`Relay::run`](super::Relay::run).
+    pub(crate) async fn stop(&mut self) {
+        self.in_flight.close();
+        let patience = self.config.shutdown_timeout;
+        let all_ended = async {
+            while self.is_running() {
+                self.next_done().await;
+            }
+        };
+        if timeout(patience, all_ended).await.is_err() {
+            for ended in self.in_flight.interrupt().await {
+                self.settle(ended);
+            }
+        }
+        let last_marks = async {
+            while self.has_marks() {
+                self.flush().await;
+                if self.has_marks() {
+                    sleep_until(self.flush_at).await;
+                }
+            }
+        };
+        if timeout(LAST_FLUSH, last_marks).await.is_err() {
+            tracing::error!(
+                rows = self.marks.len(),
+                "stopped with unwritten marks; the rows come back when their leases expire"
+            );
+        }
+    }
+}
+
+/// What needs the engine.
+pub(crate) enum Event {
+    Ended(Ended),
+    FlushDue,
+    LookDue,
+    ClaimDue,
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn log_failure(doing: &'static str, error: &StoreError) {
+    tracing::error!(doing, %error, "the outbox store failed; the relay tries again");
+}
+
+fn log_transition(row: &ClaimedRow, transition: &Transition) {
+    let (id, message_id, attempt) = (row.id.0, row.envelope.message_id, row.attempts);
+    let event = row.envelope.logical_name();
+    match transition {
+        Transition::Dispatched | Transition::Release => {}
+        Transition::Retry { delay, failed, .. } => {
+            let (class, error) = first(failed);
+            tracing::warn!(id, %message_id, event, attempt, ?delay, class, error, "an attempt failed and is tried again");
+        }
+        Transition::Dead { failed, .. } => {
+            let (class, error) = first(failed);
+            tracing::error!(id, %message_id, event, attempt, class, error, "a row is dead and waits for an operator");
+        }
+    }
+}
+
+fn first(failed: &[crate::decide::FailedAttempt]) -> (&'static str, &str) {
+    failed
+        .first()
+        .map_or(("", ""), |failed| (failed.class.as_str(), failed.error.as_str()))
+}

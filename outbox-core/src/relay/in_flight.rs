@@ -1,0 +1,155 @@
+//! Claimed rows whose handlers run or wait for a slot.
+
+use crate::{
+    decide::{Failure, HandlerReport},
+    handler::Timing,
+    router::{Reports, Router},
+    row::{ClaimedRow, ErrorClass, LeaseToken},
+};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::Semaphore,
+    task::{Id, JoinSet},
+};
+
+/// How the handling of a row ended.
+pub(crate) struct Ended {
+    pub(crate) row: Arc<ClaimedRow>,
+    pub(crate) token: LeaseToken,
+    pub(crate) ending: Ending,
+}
+
+pub(crate) enum Ending {
+    /// Its handlers ran, or were cut off.
+    Reported(Vec<HandlerReport>),
+    /// It never started, because the relay stops.
+    NotStarted,
+    /// It never started, because its lease ended while it waited for a slot.
+    TooLate,
+}
+
+enum TaskEnd {
+    Ran,
+    NotStarted,
+    TooLate,
+}
+
+struct Tracked {
+    row: Arc<ClaimedRow>,
+    token: LeaseToken,
+    reports: Reports,
+}
+
+/// The rows of a relay, one task each, with a bound on how many run at once.
+pub(crate) struct InFlight {
+    tasks: JoinSet<TaskEnd>,
+    tracked: HashMap<Id, Tracked>,
+    slots: Arc<Semaphore>,
+    handler_timeout: Duration,
+}
+
+impl InFlight {
+    pub(crate) fn new(concurrency: usize, handler_timeout: Duration) -> Self {
+        let slots = Arc::new(Semaphore::new(concurrency));
+        Self {
+            tasks: JoinSet::new(),
+            tracked: HashMap::new(),
+            slots,
+            handler_timeout,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tracked.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tracked.is_empty()
+    }
+
+    /// Queues a claimed row. `lease_ends` is by the monotonic clock, counted from before the claim was sent.
+    pub(crate) fn start(&mut self, router: &Router, row: ClaimedRow, token: LeaseToken, lease_ends: Instant) {
+        let row = Arc::new(row);
+        let reports = Reports::default();
+        let timing = Timing {
+            lease_ends,
+            handler_timeout: self.handler_timeout,
+        };
+        let tracked = Tracked {
+            row: row.clone(),
+            token,
+            reports: reports.clone(),
+        };
+        let (router, slots) = (router.clone(), self.slots.clone());
+        let task = self.tasks.spawn(async move {
+            let Ok(_slot) = slots.acquire().await else {
+                return TaskEnd::NotStarted;
+            };
+            if Instant::now() >= lease_ends {
+                return TaskEnd::TooLate;
+            }
+            router.dispatch(row, timing, &reports).await;
+            TaskEnd::Ran
+        });
+        self.tracked.insert(task.id(), tracked);
+    }
+
+    /// The next row that ended; never ready while there is none. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Ended {
+        let (id, end) = match self.tasks.join_next_with_id().await {
+            Some(Ok(end)) => end,
+            // Handlers are guarded, so only an abort ends a task like this.
+            Some(Err(error)) => (error.id(), TaskEnd::Ran),
+            None => std::future::pending().await,
+        };
+        match self.tracked.remove(&id) {
+            Some(tracked) => tracked.ended(end),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// No further row starts; those that wait come back as not started.
+    pub(crate) fn close(&self) {
+        self.slots.close();
+    }
+
+    /// Cuts off the running handlers. What they had finished before is kept.
+    pub(crate) async fn interrupt(&mut self) -> Vec<Ended> {
+        self.tasks.abort_all();
+        while self.tasks.join_next().await.is_some() {}
+        let interrupted = |tracked: Tracked| {
+            let text = "the relay stopped before the handler ended";
+            let mut failure = Failure::new(ErrorClass::Interrupted, text);
+            // The interruption says nothing about the message, so it need not wait.
+            failure.retry_after = Some(Duration::ZERO);
+            tracked.reports.push(HandlerReport {
+                handler: None,
+                result: Err(failure),
+            });
+            tracked.ended(TaskEnd::Ran)
+        };
+        self.tracked
+            .drain()
+            .map(|(_, tracked)| interrupted(tracked))
+            .collect()
+    }
+}
+
+impl Tracked {
+    fn ended(self, end: TaskEnd) -> Ended {
+        let ending = match end {
+            TaskEnd::Ran => Ending::Reported(self.reports.take()),
+            TaskEnd::NotStarted => Ending::NotStarted,
+            TaskEnd::TooLate => Ending::TooLate,
+        };
+        Ended {
+            row: self.row,
+            token: self.token,
+            ending,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The relay: claims committed rows, hands them to the router, writes what came of them.
+//!
+//! Any number of relays may work on one table, in any number of processes. One turn is a *pass*: claim a batch, run
+//! its handlers, write the marks. [`Relay::run`] overlaps passes (it claims again while handlers still run);
+//! [`Relay::pass`] makes one and ends.
+
+mod config;
+mod engine;
+mod expired;
+mod in_flight;
+mod pace;
+mod report;
+
+pub use config::{ConfigError, RelayConfig};
+pub use report::PassReport;
+
+use crate::{
+    router::Router,
+    store::{OutboxStore, StoreError},
+    wake::Commits,
+};
+use chrono::{DateTime, Utc};
+use engine::{Engine, Event};
+use pace::Pace;
+use std::{fmt, future::Future, pin::pin, sync::Arc};
+
+/// Moves rows from the outbox to their handlers.
+///
+/// ```no_run
+/// # async fn run(store: impl outbox_core::OutboxStore) -> Result<(), Box<dyn std::error::Error>> {
+/// use outbox_core::{Relay, Router};
+///
+/// let router = Router::builder().discover().build()?;
+/// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+/// let relay = Relay::new(store, router);
+/// relay.run(async move { drop(stopped.await) }).await?;
+/// # let _ = stop;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Relay<S> {
+    store: Arc<S>,
+    router: Router,
+    config: RelayConfig,
+}
+
+/// Why a relay did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RelayError {
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store is not ready: unreachable, or its tables are missing or older than this version.
+    #[error("the relay cannot start: {0}")]
+    Store(#[from] StoreError),
+}
+
+impl<S: OutboxStore> Relay<S> {
+    /// A relay with the default [`RelayConfig`].
+    pub fn new(store: S, router: Router) -> Self {
+        Self {
+            store: Arc::new(store),
+            router,
+            config: RelayConfig::default(),
+        }
+    }
+
+    /// Replaces the configuration; it is validated when the relay starts.
+    #[must_use]
+    pub fn with_config(mut self, config: RelayConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The store that it works on.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Works until `shutdown` is ready, then stops: no new claims, running handlers get
+    /// [`shutdown_timeout`](RelayConfig::shutdown_timeout), rows that were not started are given back with their
+    /// attempt, and everything that is known is written. It can be run again afterwards.
+    ///
+    /// While the database is away it tries again, at most every few seconds, and carries on by itself.
+    ///
+    /// # Errors
+    ///
+    /// Only at the start: an invalid configuration, or a store that is unreachable or not migrated.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future aborts running handlers; their rows come back when their leases expire. Prefer `shutdown`.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) -> Result<(), RelayError> {
+        let mut engine = self.start().await?;
+        let mut pace = Pace::new(&self.config);
+        let mut commits = Commits::subscribe();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                event = engine.next_event(pace.next(&mut commits)) => event,
+            };
+            match event {
+                Event::Ended(ended) => engine.settle(ended),
+                Event::FlushDue => engine.flush().await,
+                Event::LookDue => engine.look_for_expired().await,
+                Event::ClaimDue => pace.after(engine.claim().await),
+            }
+            if engine.must_flush() {
+                engine.flush().await;
+            }
+        }
+        engine.stop().await;
+        Ok(())
+    }
+
+    /// Makes one pass and ends: takes over one row with an expired lease if there is one and runs it alone, then
+    /// claims one batch, runs it to the end and writes the marks.
+    ///
+    /// For tests, and for callers with a schedule of their own.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); and the store's error when it fails within the pass. What was claimed then comes back
+    /// when its lease expires.
+    pub async fn pass(&self) -> Result<PassReport, RelayError> {
+        self.pass_at(None).await
+    }
+
+    /// As [`pass`](Self::pass), at a pinned time instead of the database's.
+    ///
+    /// # Errors
+    ///
+    /// As [`pass`](Self::pass).
+    pub async fn pass_at(&self, now: Option<DateTime<Utc>>) -> Result<PassReport, RelayError> {
+        let mut engine = self.start().await?;
+        engine.pin_clock(now);
+        Ok(engine.one_pass().await?)
+    }
+
+    async fn start(&self) -> Result<Engine<S>, RelayError> {
+        self.config.validate()?;
+        self.store.check().await?;
+        Ok(Engine::new(
+            self.store.clone(),
+            self.router.clone(),
+            self.config.clone(),
+        ))
+    }
+}
+
+impl<S> fmt::Debug for Relay<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay")
+            .field("router", &self.router)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

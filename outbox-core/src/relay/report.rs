@@ -1,0 +1,39 @@
+//! What a pass did.
+
+use crate::{decide::Transition, store::MarkReport};
+
+/// Counts of what a relay did with its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PassReport {
+    /// Rows claimed, those taken over included.
+    pub claimed: u64,
+    /// Rows taken over from an expired lease, to run alone.
+    pub taken_over: u64,
+    /// Rows whose handlers have all succeeded.
+    pub dispatched: u64,
+    /// Rows that are tried again later.
+    pub retried: u64,
+    /// Rows that became dead letters, those buried at a take-over included.
+    pub dead: u64,
+    /// Rows given back unstarted.
+    pub released: u64,
+    /// Rows whose lease was lost before their mark could be written: another relay owns or finished them.
+    pub lost: u64,
+}
+
+impl PassReport {
+    pub(crate) fn decided(&mut self, transition: &Transition) {
+        let count = match transition {
+            Transition::Dispatched => &mut self.dispatched,
+            Transition::Retry { .. } => &mut self.retried,
+            Transition::Dead { .. } => &mut self.dead,
+            Transition::Release => &mut self.released,
+        };
+        *count += 1;
+    }
+
+    pub(crate) fn marked(&mut self, report: MarkReport) {
+        self.lost += report.lost;
+    }
+}

@@ -1,0 +1,261 @@
+//! Collects handlers and checks them all at once.
+
+use super::{Entry, EventFacts, Router, RouterError, RouterErrors};
+use crate::{
+    event::{EventDescriptor, OutboxEvent, catalog},
+    handler::{ByStruct, EventHandler, Handler, HandlerError, Requirement, Source, States, discovered},
+    store::Route,
+};
+use std::{
+    any::type_name,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+/// Builds a [`Router`].
+#[must_use]
+#[derive(Debug, Default)]
+pub struct RouterBuilder {
+    entries: Vec<(Entry, Vec<Requirement>)>,
+    states: States,
+    expected: Vec<(String, Source)>,
+    errors: Vec<RouterError>,
+    discovers: bool,
+}
+
+impl RouterBuilder {
+    /// Gives a value that handlers take as [`State<T>`](crate::State). One of each type.
+    #[track_caller]
+    pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> Self {
+        if !self.states.insert(state) {
+            self.errors.push(RouterError::DuplicateState {
+                state: type_name::<T>(),
+                source: Source::caller(),
+            });
+        }
+        self
+    }
+
+    /// Registers a function under a stable id.
+    #[track_caller]
+    pub fn on<Args, H: Handler<Args>>(mut self, id: &str, handler: H) -> Self {
+        self.install(id, Source::caller(), handler);
+        self
+    }
+
+    /// Registers a struct under a stable id.
+    #[track_caller]
+    pub fn on_struct<E: OutboxEvent, H: EventHandler<E>>(self, id: &str, handler: H) -> Self {
+        self.on::<ByStruct<E>, _>(id, Arc::new(handler))
+    }
+
+    /// Registers every `#[handler]` that is linked into this binary. Calling it again changes nothing.
+    pub fn discover(mut self) -> Self {
+        if !std::mem::replace(&mut self.discovers, true) {
+            for handler in discovered() {
+                (handler.install)(&mut self);
+            }
+        }
+        self
+    }
+
+    /// Refuses to build when one of these handlers is not registered: a crate that nothing refers to is not linked,
+    /// and its handlers would be missing silently.
+    #[track_caller]
+    pub fn expect<const N: usize>(mut self, ids: [&str; N]) -> Self {
+        let source = Source::caller();
+        self.expected.extend(ids.map(|id| (id.to_owned(), source)));
+        self
+    }
+
+    #[doc(hidden)]
+    pub fn install<Args, H: Handler<Args>>(&mut self, id: &str, source: Source, handler: H) {
+        let event = EventFacts {
+            event_type: H::Event::EVENT_TYPE,
+            event_version: H::Event::EVENT_VERSION,
+            logical_name: H::Event::LOGICAL_NAME,
+            ordered: H::Event::ORDERING.is_ordered(),
+            reads: H::Event::reads,
+        };
+        // The only code that is compiled per handler; everything around it knows no types.
+        let run: Box<crate::handler::Run> = Box::new(move |call| {
+            let envelope = &call.context().row().envelope;
+            let event =
+                H::Event::decode(envelope.event_version, &envelope.payload).map_err(HandlerError::decode)?;
+            handler.call(event, call)
+        });
+        self.entries.push((
+            Entry {
+                id: id.to_owned(),
+                source,
+                event,
+                run,
+            },
+            H::requires(),
+        ));
+    }
+
+    /// Checks everything and builds the router.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, at once and with its place: ids that are used twice or outside the grammar, states
+    /// that are missing or given twice, expected handlers that are not linked, two types under one logical name,
+    /// and handlers of ordered events.
+    pub fn build(self) -> Result<Router, RouterErrors> {
+        let Self {
+            entries,
+            states,
+            expected,
+            mut errors,
+            ..
+        } = self;
+        errors.extend(duplicate_events(&catalog()));
+        errors.extend(
+            entries
+                .iter()
+                .flat_map(|(entry, requirements)| entry_errors(entry, requirements, &states)),
+        );
+        errors.extend(id_errors(&entries, expected));
+        if !errors.is_empty() {
+            return Err(RouterErrors(errors));
+        }
+        let mut by_type: BTreeMap<&'static str, Vec<Entry>> = BTreeMap::new();
+        for (entry, _) in entries {
+            by_type.entry(entry.event.event_type).or_default().push(entry);
+        }
+        let routes = by_type.values().flat_map(|entries| routes(entries)).collect();
+        Ok(Router {
+            by_type: Arc::new(by_type),
+            states: Arc::new(states),
+            routes,
+        })
+    }
+}
+
+/// Every version of one event type that one of its handlers reads.
+fn routes(entries: &[Entry]) -> BTreeSet<Route> {
+    let versions = |entry: &Entry| {
+        let event = entry.event;
+        let readable = (1..=event.event_version).filter(move |version| (event.reads)(*version));
+        readable.map(move |event_version| Route {
+            event_type: event.event_type,
+            event_version,
+        })
+    };
+    entries.iter().flat_map(versions).collect()
+}
+
+fn duplicate_events(events: &[&'static EventDescriptor]) -> Vec<RouterError> {
+    let twins = |pair: &&[&'static EventDescriptor]| {
+        pair[0].logical_name == pair[1].logical_name && !pair[0].is_same_type(pair[1])
+    };
+    events
+        .windows(2)
+        .filter(twins)
+        .map(|pair| RouterError::duplicate_event(pair[0], pair[1]))
+        .collect()
+}
+
+fn entry_errors(entry: &Entry, requirements: &[Requirement], states: &States) -> Vec<RouterError> {
+    let Entry {
+        id, source, event, ..
+    } = entry;
+    let mut errors = Vec::new();
+    if let Err(reason) = check_id(id) {
+        errors.push(RouterError::InvalidId {
+            id: id.clone(),
+            source: *source,
+            reason,
+        });
+    }
+    if event.ordered {
+        let logical_name = event.logical_name;
+        errors.push(RouterError::Ordered {
+            id: id.clone(),
+            source: *source,
+            logical_name,
+        });
+    }
+    let missing = requirements
+        .iter()
+        .filter(|requirement| !states.meets(requirement));
+    errors.extend(missing.map(|requirement| RouterError::MissingState {
+        id: id.clone(),
+        source: *source,
+        state: requirement.type_name,
+    }));
+    errors
+}
+
+fn id_errors(entries: &[(Entry, Vec<Requirement>)], expected: Vec<(String, Source)>) -> Vec<RouterError> {
+    let mut seen: HashMap<&str, Source> = HashMap::new();
+    let mut errors = Vec::new();
+    for (Entry { id, source, .. }, _) in entries {
+        if let Some(first) = seen.insert(id, *source) {
+            errors.push(RouterError::DuplicateHandler {
+                id: id.clone(),
+                sources: [first, *source],
+            });
+        }
+    }
+    let missing = expected
+        .into_iter()
+        .filter(|(id, _)| !seen.contains_key(id.as_str()));
+    errors.extend(missing.map(|(id, source)| RouterError::NotLinked { id, source }));
+    errors
+}
+
+/// The longest handler id, in bytes.
+const MAX_HANDLER_ID_BYTES: usize = 200;
+
+/// The grammar of event names; `#[handler]` checks it at compile time, `on` only here.
+fn check_id(id: &str) -> Result<(), String> {
+    let segment_is_fine = |segment: &str| {
+        segment.starts_with(|c: char| c.is_ascii_lowercase())
+            && segment.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'))
+            && !segment.ends_with('-')
+            && !segment.contains("--")
+    };
+    if id.len() > MAX_HANDLER_ID_BYTES {
+        return Err(format!(
+            "has {} bytes, the limit is {MAX_HANDLER_ID_BYTES}",
+            id.len()
+        ));
+    }
+    if id.split('.').count() < 2 || !id.split('.').all(segment_is_fine) {
+        return Err(
+            "is not two or more lowercase kebab-case segments, such as \"mail.confirm-order\"".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_id;
+
+    #[test]
+    fn handler_ids_follow_the_grammar_of_event_names() {
+        for good in ["mail.confirm-order", "a.b", "search.index.v2"] {
+            assert_eq!(check_id(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "mail",
+            "Mail.confirm",
+            "mail.",
+            ".mail",
+            "mail.a--b",
+            "mail.a-",
+            "mail.9",
+            "mail.a_b",
+            "m.ü",
+        ] {
+            assert!(check_id(bad).is_err(), "{bad}");
+        }
+        assert!(check_id(&format!("a.{}", "b".repeat(MAX_TEST_LEN))).is_err());
+    }
+
+    const MAX_TEST_LEN: usize = 199;
+}

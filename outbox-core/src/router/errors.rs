@@ -1,0 +1,142 @@
+//! What can be wrong with a router. All of it is known at start-up, and all of it is said at once.
+
+use crate::{event::EventDescriptor, handler::Source};
+use std::fmt;
+
+/// One thing that is wrong with a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RouterError {
+    /// Two handlers under one id.
+    DuplicateHandler {
+        /// The id.
+        id: String,
+        /// Both places.
+        sources: [Source; 2],
+    },
+    /// A handler takes a state that was not given.
+    MissingState {
+        /// The handler.
+        id: String,
+        /// Its place.
+        source: Source,
+        /// The Rust type of the state.
+        state: &'static str,
+    },
+    /// Two states of one type.
+    DuplicateState {
+        /// The Rust type of the state.
+        state: &'static str,
+        /// Where the second was given.
+        source: Source,
+    },
+    /// A handler that was expected is not registered.
+    NotLinked {
+        /// The id.
+        id: String,
+        /// Where it was expected.
+        source: Source,
+    },
+    /// A handler id outside the grammar.
+    InvalidId {
+        /// The id.
+        id: String,
+        /// Its place.
+        source: Source,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Two Rust types under one logical name.
+    DuplicateEvent {
+        /// Name and version.
+        logical_name: &'static str,
+        /// Both Rust types with their places.
+        types: [String; 2],
+    },
+    /// A handler of an ordered event, which this version cannot deliver in order.
+    Ordered {
+        /// The handler.
+        id: String,
+        /// Its place.
+        source: Source,
+        /// Name and version of the event.
+        logical_name: &'static str,
+    },
+}
+
+impl RouterError {
+    pub(crate) fn duplicate_event(first: &EventDescriptor, second: &EventDescriptor) -> Self {
+        let describe =
+            |event: &EventDescriptor| format!("{} ({}:{})", event.rust_type(), event.file, event.line);
+        Self::DuplicateEvent {
+            logical_name: first.logical_name,
+            types: [describe(first), describe(second)],
+        }
+    }
+}
+
+impl fmt::Display for RouterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DuplicateHandler {
+                id,
+                sources: [first, second],
+            } => {
+                write!(
+                    f,
+                    "handler id {id:?} is used twice, at {first} and at {second}; give each handler its own id"
+                )
+            }
+            Self::MissingState { id, source, state } => write!(
+                f,
+                "handler {id:?} ({source}) takes State<{state}>, but the router was given no such state; add .state(...)"
+            ),
+            Self::DuplicateState { state, source } => {
+                write!(
+                    f,
+                    "state {state} is given a second time at {source}; wrap one of them in a type of its own"
+                )
+            }
+            Self::NotLinked { id, source } => write!(
+                f,
+                "handler {id:?}, expected at {source}, is not registered; is its crate linked? Refer to it once, e.g. `use that_crate as _;`, and call .discover()"
+            ),
+            Self::InvalidId { id, source, reason } => write!(f, "handler id {id:?} ({source}) {reason}"),
+            Self::DuplicateEvent {
+                logical_name,
+                types: [first, second],
+            } => write!(
+                f,
+                "event {logical_name} is declared by two types, {first} and {second}; stored rows could be read as either, so rename one"
+            ),
+            Self::Ordered {
+                id,
+                source,
+                logical_name,
+            } => write!(
+                f,
+                "handler {id:?} ({source}) handles {logical_name}, which is ordered, and this version delivers without order only; declare `ordering = none` on the event"
+            ),
+        }
+    }
+}
+
+/// Everything that is wrong with a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouterErrors(pub(crate) Vec<RouterError>);
+
+impl RouterErrors {
+    /// The errors, at least one.
+    pub fn errors(&self) -> &[RouterError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for RouterErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the router cannot be built:")?;
+        self.0.iter().try_for_each(|error| write!(f, "\n  - {error}"))
+    }
+}
+
+impl std::error::Error for RouterErrors {}

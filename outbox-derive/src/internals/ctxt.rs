@@ -1,0 +1,61 @@
+//! Collects mistakes, so that all of them are reported at once.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::thread;
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::Error;
+
+/// The errors found so far. Forgetting to [finish](Ctxt::finish) would swallow them, so that panics.
+pub(crate) struct Ctxt {
+    /// `None` once finished.
+    errors: RefCell<Option<Vec<Error>>>,
+}
+
+impl Ctxt {
+    pub(crate) fn new() -> Self {
+        Self { errors: RefCell::new(Some(Vec::new())) }
+    }
+
+    /// Records a mistake that `tokens` shows.
+    pub(crate) fn error(&self, tokens: impl ToTokens, message: impl Display) {
+        self.push(Error::new_spanned(tokens, message));
+    }
+
+    /// Records a mistake at a place of which no token is at hand.
+    pub(crate) fn error_at(&self, span: Span, message: impl Display) {
+        self.push(Error::new(span, message));
+    }
+
+    /// Records what a parser of syn's said.
+    pub(crate) fn push(&self, error: Error) {
+        self.errors.borrow_mut().as_mut().expect("the context is still open").push(error);
+    }
+
+    /// Hands out the checked value; or every error combined, with what could be checked all the same.
+    ///
+    /// # Panics
+    ///
+    /// When there is neither a value nor an error: a check gave up without saying why.
+    pub(crate) fn finish<T>(self, checked: Option<T>) -> Result<T, (Error, Option<T>)> {
+        let errors = self.errors.borrow_mut().take().expect("the context is finished only once");
+        let combined = errors.into_iter().reduce(|mut all, next| {
+            all.combine(next);
+            all
+        });
+        match combined {
+            Some(errors) => Err((errors, checked)),
+            None => Ok(checked.expect("a check that gives up reports why")),
+        }
+    }
+}
+
+impl Drop for Ctxt {
+    fn drop(&mut self) {
+        if !thread::panicking() && self.errors.borrow().is_some() {
+            panic!("a context was dropped without looking at its errors");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `#[derive(OutboxEvent)]`.
+
+use proc_macro2::TokenStream;
+use syn::{DeriveInput, parse_quote};
+
+use super::{check, contains, messages};
+
+fn derive(input: &DeriveInput) -> TokenStream {
+    crate::event::derive(input)
+}
+
+#[test]
+fn the_default_policy_is_order_within_the_aggregate() {
+    let input = parse_quote! {
+        #[outbox(name = "orders.order-placed", version = 2)]
+        pub struct OrderPlaced {
+            order_id: i32,
+        }
+    };
+    check("event", &derive(&input));
+}
+
+#[test]
+fn a_field_can_be_the_ordering_key() {
+    let input = parse_quote! {
+        #[outbox(name = "orders.order-placed", version = 1, ordering = key(r#type), crate = crate::outbox)]
+        struct OrderPlaced {
+            r#type: String,
+        }
+    };
+    check("event_key", &derive(&input));
+}
+
+#[test]
+fn a_mistake_leaves_an_impl_that_registers_nothing() {
+    let input = parse_quote! {
+        #[outbox(name = "OrderPlaced", version = 0)]
+        struct OrderPlaced;
+    };
+    check("event_fallback", &derive(&input));
+}
+
+#[test]
+fn a_generic_event_gets_an_impl_only_where_it_is_a_payload() {
+    let input = parse_quote! {
+        #[outbox(name = "orders.order-placed", version = 1)]
+        struct OrderPlaced<'a, T: Clone = u8, const N: usize = 1> where T: Copy {
+            order_id: &'a [T; N],
+        }
+    };
+    check("event_generic", &derive(&input));
+}
+
+#[test]
+fn a_union_gets_no_impl() {
+    let input = parse_quote! {
+        #[outbox(name = "orders.order-placed", version = 1)]
+        union OrderPlaced {
+            order_id: i32,
+        }
+    };
+    let expansion = derive(&input);
+    assert_eq!(messages(expansion.clone()).len(), 1);
+    assert!(!contains(&expansion, "impl"));
+}
+
+#[test]
+fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
+    let input = parse_quote! {
+        #[outbox(nmae = "Orders.Placed", version = "2", ordering = agregate, topic = x.y(z), name)]
+        #[outbox(version = 3, alias = "orders.placed" "x", crate = 1 + 1)]
+        struct OrderPlaced {
+            #[outbox(sensitive)]
+            #[serde(rename = "a", serialize_with = "f")]
+            order_id: i32,
+        }
+    };
+    assert_eq!(
+        messages(derive(&input)),
+        [
+            "unknown outbox attribute `nmae`; did you mean `name`?",
+            "event name \"Orders.Placed\" may not contain 'O'; use lowercase kebab-case segments, e.g. \"orders.placed\"",
+            "`version` takes another value: version = 1, an integer in 1..=65535",
+            "unknown ordering `agregate`; did you mean `aggregate`?",
+            "unknown outbox attribute `topic`; expected `name`, `version`, `ordering` or `crate`",
+            "`name` needs a value: name = \"orders.order-placed\"",
+            "`version` is given twice",
+            "`alias` is not supported yet; #[outbox(...)] takes `name`, `version`, `ordering` or `crate`",
+            "`crate` takes another value: crate = ::path::to::the::crate",
+            "#[outbox(...)] stands on the event; on a field nothing is supported yet",
+            "the schema would not match what serde uses here; add #[schemars(with = \"...\")] with a type that is \
+             written the same way, or #[schemars(schema_with = \"...\")]",
+        ]
+    );
+}
+
+#[test]
+fn what_is_missing_is_asked_for() {
+    let nothing = parse_quote!(struct HTTPOrderPlaced;);
+    assert_eq!(
+        messages(derive(&nothing)),
+        ["missing logical name: add #[outbox(name = \"<context>.http-order-placed\", version = 1)]; the Rust path is \
+          never used, because stored rows outlive refactorings"]
+    );
+    let no_version = parse_quote!(#[outbox(name = "orders.order-placed")] struct OrderPlaced;);
+    assert_eq!(
+        messages(derive(&no_version)),
+        ["missing version of the payload: add `version = 1`, and count up when the payload changes"]
+    );
+    let empty: DeriveInput = parse_quote!(#[outbox] struct OrderPlaced;);
+    assert_eq!(messages(derive(&empty)).len(), 1);
+}
+
+#[test]
+fn a_version_is_a_whole_number_that_fits() {
+    for version in ["0", "65536", "-1", "99999999999999999999", "1.5", "\"1\"", "one"] {
+        let input = format!("#[outbox(name = \"a.b\", version = {version})] struct E;");
+        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())).len(), 1, "{version}");
+    }
+    for version in ["1", "65535", "0x10", "1_000"] {
+        let input = format!("#[outbox(name = \"a.b\", version = {version})] struct E;");
+        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())), [""; 0], "{version}");
+    }
+}
+
+#[test]
+fn the_key_is_a_field_that_exists() {
+    for (item, problem) in [
+        ("struct E { b: u8 }", "the event has no field `a`; it has `b`"),
+        ("struct E {}", "the event has no field `a`; it has none"),
+        ("struct E(u8);", "the struct needs named fields"),
+        ("struct E;", "the struct needs named fields"),
+        ("enum E { A { a: u8 } }", "an enum has no field that every variant has"),
+    ] {
+        let input = format!("#[outbox(name = \"a.b\", version = 1, ordering = key(a))] {item}");
+        let messages = messages(derive(&syn::parse_str(&input).unwrap()));
+        assert!(messages.len() == 1 && messages[0].contains(problem), "{item}: {messages:?}");
+    }
+    for ordering in ["key", "key()", "key(\"a\")", "key(a, b)", "key(a.b)", "\"none\"", "kye(a)", "random", ""] {
+        let input = format!("#[outbox(name = \"a.b\", ordering = {ordering}, version = 1)] struct E {{ a: u8 }}");
+        let messages = messages(derive(&syn::parse_str(&input).unwrap()));
+        assert!(messages.len() == 1, "{ordering}: {messages:?}");
+    }
+}
+
+#[test]
+fn a_function_of_serdes_needs_a_schema() {
+    for (attributes, fine) in [
+        ("#[serde(serialize_with = \"f\")]", false),
+        ("#[serde(rename = \"x\")] #[serde(deserialize_with = \"f\")]", false),
+        ("#[serde(with = \"m\", default)]", false),
+        ("#[serde(rename(serialize = \"with\"), default = \"with\")]", true),
+        ("#[serde(with = \"m\")] #[schemars(with = \"String\")]", true),
+        ("#[schemars(title = \"t\", schema_with = \"s\")] #[serde(serialize_with = \"f\")]", true),
+        ("#[serde(with = \"m\")] #[schemars(title = \"with\")]", false),
+        ("#[serde]", true),
+    ] {
+        for item in [
+            format!("struct E {{ {attributes} a: u8 }}"),
+            format!("struct E({attributes} u8);"),
+            format!("enum E {{ {attributes} A(u8) }}"),
+            format!("enum E {{ A {{ {attributes} a: u8 }} }}"),
+        ] {
+            let input = format!("#[outbox(name = \"a.b\", version = 1)] {item}");
+            let messages = messages(derive(&syn::parse_str(&input).unwrap()));
+            assert_eq!(messages.is_empty(), fine, "{item}: {messages:?}");
+        }
+    }
+}
+
+#[test]
+fn two_spellings_of_a_name_claim_two_macros() {
+    let claim = |name: &str| {
+        let input = format!("#[outbox(name = \"{name}\", version = 1)] struct E;");
+        let expansion = derive(&syn::parse_str(&input).unwrap()).to_string();
+        let start = expansion.find("__outbox_event__").expect("a claim");
+        expansion[start..].split(' ').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(claim("orders.order-placed"), "__outbox_event__orders__order_placed__v1");
+    assert_ne!(claim("a.b-c"), claim("a-b.c"));
+    assert_ne!(claim("a.b.c"), claim("a.b-c"));
+}
