@@ -54,7 +54,7 @@ pids=         # private servers
 engine=       # docker or podman
 containers=
 updated=      # apt-get update was run
-child=        # the command, or its process group as a negative number
+running=      # the command was started, as a "process" or as a "group" of its own
 
 say() { printf 'databases: %s\n' "$*" >&2; }
 
@@ -79,10 +79,13 @@ cleanup() {
 
 # interrupted NAME NUMBER: passes the signal on, lets the command end, and exits.
 interrupted() {
-  if [ -n "$child" ]; then
-    kill -"$1" -- "$child" 2>/dev/null || :
-    wait "${child#-}" 2>/dev/null || :
-  fi
+  set +u # the signal may come before there is a $!
+  case $running in
+    process) kill -"$1" -- "$!" ;;
+    group) kill -"$1" -- "-$!" ;;
+  esac 2>/dev/null || :
+  # Not by `wait`: inside a trap that interrupted another wait, it can wait for ever.
+  while [ -n "$running" ] && kill -0 "$!" 2>/dev/null; do sleep 0.05; done
   exit $((128 + $2))
 }
 
@@ -226,18 +229,17 @@ installed_postgres() {
   return 1
 }
 
-postgres_bin() {
+postgres_bin() { # the newest
   local bin
-  while IFS= read -r bin; do
+  for bin in "$(dirname "$(command -v initdb)")" $(
+    printf '%s\n' /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
+      /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin | sort -rV
+  ); do
     if [ -x "$bin/initdb" ] && [ -x "$bin/postgres" ]; then
       printf '%s\n' "$bin"
       return 0
     fi
-  done < <(
-    if command -v initdb >/dev/null; then dirname "$(command -v initdb)"; fi
-    printf '%s\n' /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
-      /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin | sort -rV
-  )
+  done
   return 1
 }
 
@@ -290,16 +292,14 @@ SQL
 # private_directory NAME: a directory for a server, and in `as` what it is to be run with.
 # The servers refuse to run as root: then they run as the user of their package, or as nobody.
 private_directory() {
-  local user
+  local user parent=${TMPDIR:-/tmp}
   make_password
   as=(env)
   if [ -z "$temporary" ]; then
-    if [ "$(id -u)" = 0 ]; then
-      temporary=$(mktemp -d /tmp/outbox-test.XXXXXX)
-      chmod 711 "$temporary"
-    else
-      temporary=$(mktemp -d "${TMPDIR:-/tmp}/outbox-test.XXXXXX")
-    fi || return 1
+    # Not a directory that only root can enter, nor one that mariadb-install-db trips over.
+    if [ "$(id -u)" = 0 ] || [[ $parent = *[[:space:]]* ]]; then parent=/tmp; fi
+    temporary=$(mktemp -d "$parent/outbox-test.XXXXXX") || return 1
+    chmod 711 "$temporary"
   fi
   rm -rf "${temporary:?}/$1"
   mkdir -m 700 "$temporary/$1"
@@ -341,7 +341,7 @@ ready() { # PATTERN FILE
 
 failed() { # WHAT LOG
   say "$1 failed; the end of what it printed:"
-  tail -n 5 "$2" | sed 's/^/    /' >&2
+  { grep -iE 'error|fatal|denied' "$2" || cat "$2"; } | tail -n 5 | sed 's/^/    /' >&2
 }
 
 # -------------------------------------------------------------------- 4. a container
@@ -500,18 +500,12 @@ case ${1:-} in
     # In the background, because bash answers no signal while a foreground command runs.
     # At a terminal the command stays in its process group and gets Ctrl-C from it; elsewhere
     # it gets a group of its own, through which a signal reaches its children too.
-    if [ -t 0 ]; then
-      (trap - INT TERM HUP && exec "$@") <&0 &
-      child=$!
-    else
-      set -m
-      (trap - INT TERM HUP && exec "$@") <&0 &
-      child=-$!
-      set +m
-    fi
+    if [ -t 0 ]; then running=process; else running=group; set -m; fi
+    (trap - INT TERM HUP && exec "$@") <&0 &
+    set +m
     code=0
-    wait "${child#-}" || code=$?
-    child=
+    wait "$!" || code=$?
+    running=
     exit "$code"
     ;;
   *) usage ;;

@@ -2,7 +2,7 @@
 
 use crate::{
     envelope::{Envelope, MessageId, Stamp},
-    event::{EventError, OutboxEvent},
+    event::{EventError, Ordering as EventOrder, OutboxEvent},
 };
 use std::{
     fmt, mem,
@@ -13,7 +13,7 @@ type Lazy<M> = Box<dyn Fn(&M) -> Result<Envelope, EventError> + Send + Sync>;
 
 enum Entry<M> {
     Ready(Result<Envelope, EventError>),
-    Lazy(MessageId, Lazy<M>),
+    Lazy(MessageId, EventOrder, Lazy<M>),
 }
 
 /// What is known of the last save that used a buffer.
@@ -27,7 +27,10 @@ pub enum LastSave {
     /// The rows were written inside a transaction of the caller's, which may have rolled back since.
     Joined(Vec<MessageId>),
     /// A save found its messages stored already; the aggregate in memory is stale.
-    AlreadyStored,
+    AlreadyStored {
+        /// One of them.
+        message_id: MessageId,
+    },
 }
 
 /// The events that an aggregate has raised and that are not stored yet.
@@ -68,7 +71,7 @@ impl<M> EventBuffer<M> {
     pub fn raise_with<E: OutboxEvent>(&mut self, event: impl Fn(&M) -> E + Send + Sync + 'static) {
         let stamp = Stamp::now();
         let lazy = Box::new(move |saved: &M| Envelope::raised(stamp, &event(saved)));
-        self.push(Entry::Lazy(stamp.message_id, lazy));
+        self.push(Entry::Lazy(stamp.message_id, E::ORDERING, lazy));
     }
 
     fn push(&mut self, entry: Entry<M>) {
@@ -99,7 +102,7 @@ impl<M> EventBuffer<M> {
     pub fn resolve(&self, saved: &M) -> Result<Vec<Envelope>, EventError> {
         let resolve = |entry: &Entry<M>| match entry {
             Entry::Ready(envelope) => envelope.clone(),
-            Entry::Lazy(_, event) => event(saved),
+            Entry::Lazy(_, _, event) => event(saved),
         };
         self.pending.iter().map(resolve).collect()
     }
@@ -120,9 +123,17 @@ impl<M> EventBuffer<M> {
         let id = |entry: &Entry<M>| match entry {
             Entry::Ready(Ok(envelope)) => Some(envelope.message_id),
             Entry::Ready(Err(_)) => None,
-            Entry::Lazy(id, _) => Some(*id),
+            Entry::Lazy(id, ..) => Some(*id),
         };
         self.pending.iter().filter_map(id).collect()
+    }
+
+    /// Whether one of the waiting events keeps the order of its aggregate.
+    pub fn has_ordered(&self) -> bool {
+        self.pending.iter().any(|entry| match entry {
+            Entry::Ready(envelope) => envelope.as_ref().is_ok_and(Envelope::is_ordered_by_aggregate),
+            Entry::Lazy(_, ordering, _) => *ordering == EventOrder::Aggregate,
+        })
     }
 
     /// What is known of the last save.
@@ -160,8 +171,8 @@ impl<M> EventBuffer<M> {
 
     /// The messages turned out to be stored by an earlier save.
     #[doc(hidden)]
-    pub fn already_stored(&mut self) {
-        self.last_save = LastSave::AlreadyStored;
+    pub fn already_stored(&mut self, message_id: MessageId) {
+        self.last_save = LastSave::AlreadyStored { message_id };
         self.refused = true;
     }
 }

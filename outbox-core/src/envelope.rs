@@ -81,6 +81,8 @@ pub struct Envelope {
     pub aggregate_version: Option<i64>,
     /// What the event declares. Not stored: a stored envelope has a key, or none.
     ordering: Ordering,
+    /// The key was given by the caller and stands for nothing else.
+    keyed_by_caller: bool,
 }
 
 impl Envelope {
@@ -140,6 +142,7 @@ impl Envelope {
             occurred_at,
             aggregate_version: None,
             ordering: E::ORDERING,
+            keyed_by_caller: false,
         })
     }
 
@@ -159,6 +162,7 @@ impl Envelope {
             occurred_at: DateTime::UNIX_EPOCH,
             aggregate_version: None,
             ordering: Ordering::None,
+            keyed_by_caller: false,
         }
     }
 
@@ -172,9 +176,22 @@ impl Envelope {
         self.ordering_key.as_deref().map(crate::event::lane)
     }
 
+    /// The ordering key, unless it is the key of its aggregate: the aggregate's own row is locked by its save, for any
+    /// other key a writer must lock something else.
+    pub fn free_key(&self) -> Option<&str> {
+        self.ordering_key
+            .as_deref()
+            .filter(|_| !self.is_ordered_by_aggregate())
+    }
+
+    /// Whether its order is that of its aggregate.
+    pub fn is_ordered_by_aggregate(&self) -> bool {
+        self.ordering == Ordering::Aggregate && !self.keyed_by_caller
+    }
+
     /// Names the aggregate that raised it.
     pub fn with_aggregate(mut self, aggregate_type: &str, aggregate_id: &str) -> Self {
-        if self.ordering == Ordering::Aggregate {
+        if self.is_ordered_by_aggregate() {
             self.ordering_key = Some(crate::event::aggregate_key(aggregate_type, aggregate_id));
         }
         self.aggregate_type = Some(aggregate_type.to_owned());
@@ -185,6 +202,7 @@ impl Envelope {
     /// Orders it by a key of the caller's, whatever the event declares.
     pub fn with_ordering_key(mut self, key: &str) -> Self {
         self.ordering_key = Some(crate::event::named_key(key));
+        self.keyed_by_caller = true;
         self
     }
 

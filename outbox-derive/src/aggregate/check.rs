@@ -1,13 +1,11 @@
 //! The rules that need more than one word.
 
 use proc_macro2::{Ident, Span};
-use quote::ToTokens as _;
-use syn::spanned::Spanned as _;
-use syn::{
-    Data, DeriveInput, Field, Fields, FieldsNamed, GenericArgument, LitStr, Path, PathArguments, Type, Visibility,
-};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Field, Fields, FieldsNamed, LitStr, Path, Type, Visibility};
 
 use super::attr::{Attrs, Role, role};
+use super::types;
 use crate::internals::ctxt::Ctxt;
 use crate::internals::names;
 
@@ -27,7 +25,7 @@ pub(super) struct Parts<'a> {
     pub(super) root_ty: &'a Type,
     pub(super) events: &'a Ident,
     pub(super) events_ty: &'a Type,
-    /// The `M` of `EventBuffer<M>`: what SeaORM gives back after a save.
+    /// The `M` of `EventBuffer<M>`: the record as a save gives it back.
     pub(super) model: &'a Type,
     /// All others.
     pub(super) rest: Vec<&'a Field>,
@@ -38,7 +36,7 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
     let krate = attrs.krate();
     let fields = shape(cx, input);
     if !attrs.name.is_given() {
-        let at = attrs.aggregate.map_or_else(|| input.ident.span(), |path| path.span());
+        let at = attrs.aggregate.map_or_else(|| input.ident.span(), Spanned::span);
         let name = names::kebab(&input.ident.to_string());
         cx.error_at(
             at,
@@ -49,7 +47,10 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
         );
     }
     let parts = fields.and_then(|fields| parts(cx, input, fields));
-    let name = attrs.name.into_value().unwrap_or_else(|| LitStr::new("invalid", Span::call_site()));
+    let name = attrs
+        .name
+        .into_value()
+        .unwrap_or_else(|| LitStr::new("invalid", Span::call_site()));
     Some(Aggregate {
         vis: &input.vis,
         ident: &input.ident,
@@ -96,46 +97,39 @@ fn parts<'a>(cx: &Ctxt, input: &DeriveInput, fields: &'a FieldsNamed) -> Option<
             None => *slot = Some(field),
             Some(first) => {
                 let first = name(first);
-                cx.error(word, format_args!("an aggregate has one {what}, and that is `{first}` already"));
+                cx.error(
+                    word,
+                    format_args!("an aggregate has one {what}, and that is `{first}` already"),
+                );
+                // The code is written all the same, and fills it as it fills any other field.
+                rest.push(field);
             }
         }
     }
     if root.is_none() {
-        cx.error(&input.ident, "missing root: mark the SeaORM ActiveModel field with #[aggregate(root)]");
+        cx.error(
+            &input.ident,
+            "missing root: mark the field with the SeaORM `ActiveModel` with #[aggregate(root)]",
+        );
     }
     if events.is_none() {
-        cx.error(&input.ident, "missing events: mark the EventBuffer<your::Model> field with #[aggregate(events)]");
+        cx.error(
+            &input.ident,
+            "missing events: mark the field with the `EventBuffer<your::Model>` with #[aggregate(events)]",
+        );
     }
-    let model = events.and_then(|events| model(cx, &events.ty));
-    let (root, events) = (root?, events?);
-    Some(Parts {
+    let model = events.and_then(|events| types::model(cx, &events.ty));
+    let (root, events, model) = (root?, events?, model?);
+    types::belong_together(cx, &root.ty, model).then(|| Parts {
         root: name(root),
         root_ty: &root.ty,
         events: name(events),
         events_ty: &events.ty,
-        model: model?,
+        model,
         rest,
     })
 }
 
 pub(super) fn name(field: &Field) -> &Ident {
     field.ident.as_ref().expect("the fields are named")
-}
-
-/// The model type, taken from the words of the type: a macro sees no aliases.
-fn model<'a>(cx: &Ctxt, ty: &'a Type) -> Option<&'a Type> {
-    if let Type::Path(path) = ty
-        && let Some(last) = path.path.segments.last()
-        && last.ident == "EventBuffer"
-        && let PathArguments::AngleBracketed(arguments) = &last.arguments
-        && let (Some(GenericArgument::Type(model)), 1) = (arguments.args.first(), arguments.args.len())
-    {
-        return Some(model);
-    }
-    cx.error(
-        ty.to_token_stream(),
-        "the event buffer's type is written `EventBuffer<your::Model>`, with the model that SeaORM gives back for the \
-         root",
-    );
-    None
 }

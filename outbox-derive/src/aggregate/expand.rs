@@ -1,7 +1,7 @@
 //! The code of an aggregate.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
 use super::check::{Aggregate, name};
@@ -15,6 +15,7 @@ pub(super) fn expand(aggregate: &Aggregate<'_>) -> TokenStream {
     let events = events(aggregate);
     let save = save::methods(aggregate);
     quote! {
+        #[allow(deprecated)]
         const _: () = {
             use #krate::__private as __o;
 
@@ -32,9 +33,17 @@ pub(super) fn expand(aggregate: &Aggregate<'_>) -> TokenStream {
 }
 
 fn traits(aggregate: &Aggregate<'_>) -> TokenStream {
-    let Aggregate { ident, name, tables, parts, .. } = aggregate;
+    let Aggregate {
+        ident,
+        name,
+        tables,
+        parts,
+        ..
+    } = aggregate;
     let (root, root_ty, model) = (parts.root, parts.root_ty, parts.model);
-    let tables = tables.as_ref().map_or_else(|| quote!(__o::TableNames::new()), |path| path.to_token_stream());
+    let tables = tables
+        .as_ref()
+        .map_or_else(|| quote!(__o::TableNames::new()), ToTokens::to_token_stream);
     let from = quote_spanned!(located(model.span())=> __o::IntoActiveModel::into_active_model(model));
     quote! {
         // A type with a destructor cannot be taken apart: moving the root out, and with it the save that would store
@@ -139,10 +148,11 @@ fn events(aggregate: &Aggregate<'_>) -> TokenStream {
         /// through `Deref` and leave the raised events behind.
         #[doc(hidden)]
         #[allow(clippy::should_implement_trait, clippy::unused_self)]
-        #vis fn clone(&self)
+        #vis fn clone(&self) -> Self
         where
             for<'__a> Self: __o::CloneableAggregate<'__a>,
         {
+            ::core::unreachable!("no aggregate is cloneable")
         }
     }
 }

@@ -5,6 +5,7 @@ mod check;
 mod expand;
 mod fallback;
 mod save;
+mod types;
 
 use proc_macro2::TokenStream;
 use syn::DeriveInput;

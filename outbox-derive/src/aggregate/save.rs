@@ -46,11 +46,15 @@ fn update(aggregate: &Aggregate<'_>) -> TokenStream {
     method(aggregate, &docs, &quote!(update), &body)
 }
 
-/// A loaded root goes through SeaORM's `save`, not its `update`: an `ActiveModelEx` hands what it does on to its
+/// A loaded root goes through the entity's own `save`, not its `update`: an `ActiveModelEx` hands what it does on to its
 /// children, and an update of a child that is new fails.
 fn save(aggregate: &Aggregate<'_>) -> TokenStream {
     let root = aggregate.parts.root;
-    let update = written(aggregate, &quote!(Update), &quote!(save(&txn).await?.try_into_model()?));
+    let update = written(
+        aggregate,
+        &quote!(Update),
+        &quote!(save(&txn).await?.try_into_model()?),
+    );
     let body = quote! {
         if !__o::is_loaded(&self.#root) {
             return Self::insert(self, db).await;
@@ -99,7 +103,7 @@ fn delete(aggregate: &Aggregate<'_>) -> TokenStream {
     method(aggregate, &docs, &quote!(delete), &body)
 }
 
-/// The body of a method after which the root is what SeaORM gave back.
+/// The body of a method after which the root is what the database gave back.
 fn written(aggregate: &Aggregate<'_>, operation: &TokenStream, call: &TokenStream) -> TokenStream {
     let (root, model) = (aggregate.parts.root, aggregate.parts.model);
     let span = located(aggregate.parts.root_ty.span());
@@ -124,7 +128,11 @@ fn transaction(
     steps: &TokenStream,
     outcome: &TokenStream,
 ) -> TokenStream {
-    let (root, events, model) = (aggregate.parts.root, aggregate.parts.events, aggregate.parts.model);
+    let (root, events, model) = (
+        aggregate.parts.root,
+        aggregate.parts.events,
+        aggregate.parts.model,
+    );
     quote! {
         {
             let txn = __o::begin(db).await?;
@@ -140,7 +148,12 @@ fn transaction(
     }
 }
 
-fn method(aggregate: &Aggregate<'_>, docs: &TokenStream, name: &TokenStream, body: &TokenStream) -> TokenStream {
+fn method(
+    aggregate: &Aggregate<'_>,
+    docs: &TokenStream,
+    name: &TokenStream,
+    body: &TokenStream,
+) -> TokenStream {
     let vis = aggregate.vis;
     quote! {
         #docs

@@ -45,7 +45,10 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
 
 fn shape(cx: &Ctxt, input: &DeriveInput) {
     if let Data::Union(data) = &input.data {
-        cx.error(data.union_token, "an outbox event is a struct or an enum: serde cannot write a union");
+        cx.error(
+            data.union_token,
+            "an outbox event is a struct or an enum: serde cannot write a union",
+        );
     }
     if !input.generics.params.is_empty() {
         cx.error(
@@ -60,17 +63,25 @@ fn shape(cx: &Ctxt, input: &DeriveInput) {
 fn given(cx: &Ctxt, input: &DeriveInput, attrs: &Attrs<'_>) {
     let at = attrs.outbox.map_or_else(|| input.ident.span(), spanned);
     if !attrs.name.is_given() {
-        let name = kebab(&input.ident.to_string());
-        let version = if attrs.version.is_given() { "" } else { ", version = 1" };
+        let mut words = format!("name = \"<context>.{}\"", kebab(&input.ident.to_string()));
+        if !attrs.version.is_given() {
+            words.push_str(", version = 1");
+        }
+        if attrs.outbox.is_none() {
+            words = format!("#[outbox({words})]");
+        }
         cx.error_at(
             at,
             format_args!(
-                "missing logical name: add #[outbox(name = \"<context>.{name}\"{version})]; the Rust path is never \
-                 used, because stored rows outlive refactorings"
+                "missing logical name: add `{words}`; the Rust path is never used, because stored rows outlive \
+                 refactorings"
             ),
         );
     } else if !attrs.version.is_given() {
-        cx.error_at(at, "missing version of the payload: add `version = 1`, and count up when the payload changes");
+        cx.error_at(
+            at,
+            "missing version of the payload: add `version = 1`, and count up when the payload changes",
+        );
     }
 }
 
@@ -80,19 +91,34 @@ fn spanned(path: &Path) -> Span {
 
 fn key(cx: &Ctxt, data: &Data, key: Ident) -> Option<Ordering> {
     let Data::Struct(data) = data else {
-        cx.error(&key, "an enum has no field that every variant has; use `ordering = none` or `ordering = aggregate`");
+        cx.error(
+            &key,
+            "an enum has no field that every variant has; use `ordering = none` or `ordering = aggregate`",
+        );
         return None;
     };
     let Fields::Named(fields) = &data.fields else {
         cx.error(&key, "`key` names a field, so the struct needs named fields");
         return None;
     };
-    let names: Vec<&Ident> = fields.named.iter().filter_map(|field| field.ident.as_ref()).collect();
+    let names: Vec<&Ident> = fields
+        .named
+        .iter()
+        .filter_map(|field| field.ident.as_ref())
+        .collect();
     if names.contains(&&key) {
         return Some(Ordering::Key(key));
     }
-    let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let has = if list.is_empty() { "it has none".to_owned() } else { format!("it has {list}") };
+    let list = names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let has = if list.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has {list}")
+    };
     cx.error(&key, format_args!("the event has no field `{key}`; {has}"));
     None
 }

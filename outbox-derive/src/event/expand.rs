@@ -8,13 +8,16 @@ use super::check::{Event, Ordering};
 use crate::internals::respan::{generated, line_of, located};
 
 pub(super) fn expand(event: &Event<'_>) -> TokenStream {
-    let Event { ident, name, krate, .. } = event;
+    let Event {
+        ident, name, krate, ..
+    } = event;
     let version = Literal::u16_unsuffixed(event.version);
     let logical_name = format!("{}.v{}", name.value(), event.version);
     let (ordering, ordering_key) = ordering(&event.ordering);
     let guard = guard(event);
     let line = line_of(ident);
     quote! {
+        #[allow(deprecated)]
         const _: () = {
             use #krate::__private as __o;
 
@@ -31,11 +34,18 @@ pub(super) fn expand(event: &Event<'_>) -> TokenStream {
                 #[inline]
                 fn decode(version: u16, payload: &str) -> __o::Result<Self, __o::DecodeError> {
                     if version == #version {
-                        __o::decode_json(payload)
+                        read(payload)
                     } else {
-                        __o::Err(__o::DecodeError::unsupported_version(Self::LOGICAL_NAME, version))
+                        __o::Err(__o::DecodeError::unsupported_version(#logical_name, version))
                     }
                 }
+            }
+
+            // Of an event that is no payload, the impl says so. Asking for an event here keeps the compiler from
+            // saying it again at `decode_json`, and the literal above keeps it from saying it at the constant.
+            #[inline]
+            fn read<E: __o::OutboxEvent>(payload: &str) -> __o::Result<E, __o::DecodeError> {
+                __o::decode_json(payload)
             }
 
             __o::inventory::submit! {

@@ -21,6 +21,7 @@ pub(super) fn expand(errors: &Error, input: &DeriveInput, krate: &Path) -> Token
     quote! {
         #errors
 
+        #[allow(deprecated)]
         const _: () = {
             use #krate::__private as __o;
 
@@ -36,7 +37,7 @@ pub(super) fn expand(errors: &Error, input: &DeriveInput, krate: &Path) -> Token
                 const ORDERING: __o::Ordering = __o::Ordering::None;
 
                 fn decode(version: u16, _: &str) -> __o::Result<Self, __o::DecodeError> {
-                    __o::Err(__o::DecodeError::unsupported_version(Self::LOGICAL_NAME, version))
+                    __o::Err(__o::DecodeError::unsupported_version("invalid.invalid.v1", version))
                 }
             }
         };

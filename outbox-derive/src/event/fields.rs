@@ -2,11 +2,11 @@
 
 use syn::{Attribute, Data, Fields, Path};
 
-use crate::internals::attr::skip_word;
 use crate::internals::ctxt::Ctxt;
 use crate::internals::symbol::{
     DESERIALIZE_WITH, OUTBOX, SCHEMA_WITH, SCHEMARS, SERDE, SERIALIZE_WITH, Symbol, WITH,
 };
+use crate::internals::vocabulary::skip_word;
 
 pub(super) fn check(cx: &Ctxt, data: &Data) {
     let each = |fields: &Fields| fields.iter().for_each(|field| one(cx, "field", &field.attrs));
@@ -47,7 +47,10 @@ fn one(cx: &Ctxt, what: &str, attributes: &[Attribute]) {
 /// The first of these words in another derive's attribute. What that derive cannot read is for it to report.
 fn word(attributes: &[Attribute], attribute: Symbol, words: &[Symbol]) -> Option<Path> {
     let mut found = None;
-    for attribute in attributes.iter().filter(|candidate| *candidate.path() == attribute) {
+    for attribute in attributes
+        .iter()
+        .filter(|candidate| *candidate.path() == attribute)
+    {
         let _ = attribute.parse_nested_meta(|meta| {
             if words.iter().any(|word| meta.path == *word) {
                 found.get_or_insert(meta.path);

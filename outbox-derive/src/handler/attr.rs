@@ -1,15 +1,20 @@
 //! The words of `#[handler(...)]`, and the head of the function under it.
 
 use proc_macro2::TokenStream;
-use syn::parse::{Parse, ParseStream, Parser as _};
-use syn::{Attribute, Error, LitStr, Path, Result, Signature, Visibility, meta, parse_quote, parse2};
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Error, LitStr, Path, Result, Signature, Visibility, parse_quote, parse2};
 
-use crate::internals::attr::{Attr, Vocabulary, Word};
+use crate::internals::attr::{Attr, Word};
 use crate::internals::ctxt::Ctxt;
 use crate::internals::names;
 use crate::internals::symbol::{CRATE, HANDLER, ID};
+use crate::internals::vocabulary::Vocabulary;
 
-const WORDS: Vocabulary = Vocabulary { attribute: HANDLER, words: &[ID, CRATE], reserved: &[] };
+const WORDS: Vocabulary = Vocabulary {
+    attribute: HANDLER,
+    words: &[ID, CRATE],
+    reserved: &[],
+};
 
 /// What the user wrote, word by word.
 pub(super) struct Attrs {
@@ -19,26 +24,31 @@ pub(super) struct Attrs {
 
 impl Attrs {
     pub(super) fn parse(cx: &Ctxt, arguments: TokenStream) -> Self {
-        let mut attrs = Self { id: Attr::none(), krate: Attr::none() };
-        let read = |word: &Word<'_>| match word.symbol {
+        let mut attrs = Self {
+            id: Attr::none(),
+            krate: Attr::none(),
+        };
+        WORDS.read_list(cx, arguments, |word| match word.symbol {
             ID => attrs.id.set(cx, word, id(word)),
             _ => attrs.krate.set(cx, word, word.krate()),
-        };
-        if let Err(error) = meta::parser(WORDS.reader(cx, read)).parse2(arguments) {
-            cx.push(error);
-        }
+        });
         attrs
     }
 
     pub(super) fn krate(&self) -> Path {
-        self.krate.get().cloned().unwrap_or_else(|| parse_quote!(::outbox_core))
+        self.krate
+            .get()
+            .cloned()
+            .unwrap_or_else(|| parse_quote!(::outbox_core))
     }
 }
 
 fn id(word: &Word<'_>) -> Result<LitStr> {
     let grammar = names::HANDLER_ID;
     let id = word.string(&format!("{:?}", grammar.example))?;
-    grammar.check(&id.value()).map_err(|problem| Error::new(id.span(), problem))?;
+    grammar
+        .check(&id.value())
+        .map_err(|problem| Error::new(id.span(), problem))?;
     Ok(id)
 }
 

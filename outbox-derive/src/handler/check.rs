@@ -12,6 +12,7 @@ pub(super) struct Handler<'a> {
     pub(super) krate: Path,
     pub(super) function: &'a Ident,
     pub(super) event: &'a Type,
+    pub(super) output: &'a Type,
     /// What follows the event.
     pub(super) arguments: Vec<Argument<'a>>,
 }
@@ -19,15 +20,26 @@ pub(super) struct Handler<'a> {
 /// An argument as the wrapper holds it, and how it hands it on.
 pub(super) struct Argument<'a> {
     pub(super) owned: &'a Type,
-    /// Lent rather than given away: `Some(Some(mut))` for `&mut T`.
-    pub(super) lent: Option<Option<Token![mut]>>,
+    pub(super) passed: Passed,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Passed {
+    ByValue,
+    ByReference(Option<Token![mut]>),
 }
 
 impl<'a> Argument<'a> {
     fn of(ty: &'a Type) -> Self {
         match ty {
-            Type::Reference(reference) => Self { owned: &reference.elem, lent: Some(reference.mutability) },
-            owned => Self { owned, lent: None },
+            Type::Reference(reference) => Self {
+                owned: &reference.elem,
+                passed: Passed::ByReference(reference.mutability),
+            },
+            owned => Self {
+                owned,
+                passed: Passed::ByValue,
+            },
         }
     }
 }
@@ -43,7 +55,7 @@ pub(super) fn check<'a>(cx: &Ctxt, signature: &'a Signature, attrs: Attrs) -> Op
     }
     qualifiers(cx, signature);
     generics(cx, signature);
-    output(cx, signature);
+    let output = output(cx, signature);
     let types = inputs(cx, signature);
     let event = event(cx, signature, types.first().copied());
     Some(Handler {
@@ -51,6 +63,7 @@ pub(super) fn check<'a>(cx: &Ctxt, signature: &'a Signature, attrs: Attrs) -> Op
         krate,
         function: &signature.ident,
         event: event?,
+        output: output?,
         arguments: types.into_iter().skip(1).map(Argument::of).collect(),
     })
 }
@@ -60,7 +73,10 @@ fn qualifiers(cx: &Ctxt, signature: &Signature) {
         cx.error(signature.fn_token, "a handler is an `async fn`");
     }
     if let Safety::Unsafe(token) = &signature.safety {
-        cx.error(token, "a handler cannot be `unsafe`: the relay that calls it can promise nothing");
+        cx.error(
+            token,
+            "a handler cannot be `unsafe`: the relay that calls it can promise nothing",
+        );
     }
     if let Some(variadic) = &signature.variadic {
         cx.error(variadic.dots, "a handler cannot be variadic");
@@ -68,8 +84,11 @@ fn qualifiers(cx: &Ctxt, signature: &Signature) {
 }
 
 fn generics(cx: &Ctxt, signature: &Signature) {
-    let (lifetimes, others): (Vec<_>, Vec<_>) =
-        signature.generics.params.iter().partition(|param| matches!(param, GenericParam::Lifetime(_)));
+    let (lifetimes, others): (Vec<_>, Vec<_>) = signature
+        .generics
+        .params
+        .iter()
+        .partition(|param| matches!(param, GenericParam::Lifetime(_)));
     for param in others {
         cx.error(
             param,
@@ -81,17 +100,23 @@ fn generics(cx: &Ctxt, signature: &Signature) {
         );
     }
     for param in lifetimes {
-        cx.error(param, "a handler needs no lifetimes: write `&T`, the argument is lent for the whole call");
+        cx.error(
+            param,
+            "a handler needs no lifetimes: write `&T`, the argument is lent for the whole call",
+        );
     }
 }
 
-fn output(cx: &Ctxt, signature: &Signature) {
+fn output<'a>(cx: &Ctxt, signature: &'a Signature) -> Option<&'a Type> {
     const ADVICE: &str = "a handler returns `Result<(), E>`, where `E` is `HandlerError` or any error";
     match &signature.output {
         ReturnType::Default => cx.error(&signature.ident, ADVICE),
-        ReturnType::Type(_, ty) if matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty()) => cx.error(ty, ADVICE),
-        ReturnType::Type(..) => {}
+        ReturnType::Type(_, ty) if matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty()) => {
+            cx.error(ty, ADVICE);
+        }
+        ReturnType::Type(_, ty) => return Some(ty),
     }
+    None
 }
 
 /// The types of the arguments, in order.
@@ -100,11 +125,17 @@ fn inputs<'a>(cx: &Ctxt, signature: &'a Signature) -> Vec<&'a Type> {
     for input in &signature.inputs {
         match input {
             FnArg::Receiver(receiver) => {
-                cx.error(receiver, "a handler is a free function; for a struct implement `EventHandler`");
+                cx.error(
+                    receiver,
+                    "a handler is a free function; for a struct implement `EventHandler`",
+                );
             }
             FnArg::Typed(argument) => {
                 if matches!(Argument::of(&argument.ty).owned, Type::ImplTrait(_)) {
-                    cx.error(&argument.ty, "a registered handler cannot be generic; name the type of the argument");
+                    cx.error(
+                        &argument.ty,
+                        "a registered handler cannot be generic; name the type of the argument",
+                    );
                 }
                 types.push(&*argument.ty);
             }
@@ -115,7 +146,10 @@ fn inputs<'a>(cx: &Ctxt, signature: &'a Signature) -> Vec<&'a Type> {
 
 fn event<'a>(cx: &Ctxt, signature: &Signature, first: Option<&'a Type>) -> Option<&'a Type> {
     match first {
-        None => cx.error(&signature.ident, "a handler takes the event as its first argument, by value"),
+        None => cx.error(
+            &signature.ident,
+            "a handler takes the event as its first argument, by value",
+        ),
         Some(Type::Reference(reference)) => {
             cx.error(reference, "a handler takes the event by value: remove the `&`");
         }

@@ -5,33 +5,45 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned as _;
 
-use super::check::{Argument, Handler};
+use super::check::{Argument, Handler, Passed};
 use crate::internals::respan::{generated, line_of, located};
 
+/// The function as it was, and an implementation of `Handler` that calls it.
+///
+/// Registering a closure would do as well, through the implementation for functions. But that one has a single
+/// answer to everything that does not fit: "this is no handler". Written out, each part is asked for on its own and
+/// is wrong at its own word.
 pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
-    let Handler { id, krate, function, event, arguments } = handler;
-    let arguments_are_checked = checks(arguments);
-    let event = checked(event, "Event");
-    let names: Vec<Ident> = (1..=arguments.len()).map(|i| format_ident!("__a{i}")).collect();
-    let parameters = arguments.iter().zip(&names).map(|(argument, name)| parameter(argument, name));
-    let passed = arguments.iter().zip(&names).map(|(argument, name)| pass(argument, name));
+    let Handler {
+        id,
+        krate,
+        function,
+        event,
+        arguments,
+        ..
+    } = handler;
+    let outcome = outcome();
+    let call = call(handler);
+    let requires = (!arguments.is_empty()).then(|| requires(arguments));
     let line = line_of(function);
-    let function = generated(function);
-    // At the function's name: that is where a future that is not `Send` is reported.
-    let install = quote_spanned! {function.span()=>
-        __builder.install(
-            #id,
-            __o::Source::new(::core::file!(), #line),
-            |__event: #event #(, #parameters)*| async move { #function(__event #(, #passed)*).await },
-        )
-    };
     quote! {
         #item
 
+        #[allow(deprecated)]
         const _: () = {
             use #krate::__private as __o;
+            use #krate::handler as __h;
 
-            #arguments_are_checked
+            struct __Handler;
+
+            impl __h::Handler<()> for __Handler {
+                type Event = #event;
+
+                #call
+                #requires
+            }
+
+            #outcome
 
             __o::inventory::submit! {
                 __o::HandlerDescriptor {
@@ -39,54 +51,100 @@ pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
                     module: ::core::module_path!(),
                     file: ::core::file!(),
                     line: #line,
-                    install: |__builder| #install,
+                    install: |builder| builder.install(#id, __o::Source::new(::core::file!(), #line), __Handler),
                 }
             }
         };
     }
 }
 
-fn parameter(argument: &Argument<'_>, name: &Ident) -> TokenStream {
-    let mutability = argument.lent.flatten();
-    let ty = checked(argument.owned, "Argument");
-    quote!(#mutability #name: #ty)
+fn call(handler: &Handler<'_>) -> TokenStream {
+    let Handler {
+        function,
+        event,
+        output,
+        arguments,
+        ..
+    } = handler;
+    let names: Vec<Ident> = (1..=arguments.len()).map(|i| format_ident!("__a{i}")).collect();
+    let built = arguments
+        .iter()
+        .zip(&names)
+        .map(|(argument, name)| build(argument, name));
+    let passed = arguments
+        .iter()
+        .zip(&names)
+        .map(|(argument, name)| pass(argument, name));
+    let function = generated(function);
+    let outcome = quote_spanned!(located(output.span())=> __Outcome::outcome(__outcome));
+    // At the function's name: that is where a future that is not `Send` is reported.
+    let boxed = quote_spanned!(function.span()=> ::std::boxed::Box::pin(__future));
+    quote! {
+        fn call(
+            &self,
+            __event: #event,
+            __call: &__h::Call,
+        ) -> __o::Result<__h::HandlerFuture, __h::HandlerError> {
+            #(#built)*
+            let __future = async move {
+                let __outcome = #function(__event #(, #passed)*).await;
+                #outcome
+            };
+            __o::Ok(#boxed)
+        }
+    }
+}
+
+fn build(argument: &Argument<'_>, name: &Ident) -> TokenStream {
+    let mutability = match argument.passed {
+        Passed::ByValue => None,
+        Passed::ByReference(mutability) => mutability,
+    };
+    let ty = argument.owned;
+    let build = quote_spanned!(located(ty.span())=> <#ty as __o::FromMessage>::from_message(__call)?);
+    quote!(let #mutability #name = #build;)
 }
 
 fn pass(argument: &Argument<'_>, name: &Ident) -> TokenStream {
-    match &argument.lent {
-        None => quote!(#name),
-        Some(mutability) => quote!(&#mutability #name),
+    match argument.passed {
+        Passed::ByValue => quote!(#name),
+        Passed::ByReference(mutability) => quote!(&#mutability #name),
     }
 }
 
-/// Traits through which the wrapper names the types of its parameters.
-///
-/// `<T as Argument>::Checked` is `T`, and an error at `T` where `T` is no argument. The compiler then knows that the
-/// wrapper itself is in error and does not go on to say that it is no handler, which would be true but no help.
-fn checks(arguments: &[Argument<'_>]) -> TokenStream {
-    let argument = (!arguments.is_empty()).then(|| {
-        quote! {
-            trait Argument {
-                type Checked;
-            }
-            impl<T: __o::FromMessage> Argument for T {
-                type Checked = T;
-            }
-        }
+fn requires(arguments: &[Argument<'_>]) -> TokenStream {
+    let requirements = arguments.iter().map(|argument| {
+        let ty: &Type = argument.owned;
+        quote_spanned!(located(ty.span())=> <#ty as __o::FromMessage>::requires())
     });
     quote! {
-        trait Event {
-            type Checked;
+        fn requires() -> ::std::vec::Vec<__h::Requirement> {
+            let requirements = [#(#requirements),*];
+            ::core::iter::Iterator::collect(::core::iter::Iterator::flatten(
+                ::core::iter::IntoIterator::into_iter(requirements),
+            ))
         }
-        impl<T: __o::OutboxEvent> Event for T {
-            type Checked = T;
-        }
-        #argument
     }
 }
 
-fn checked(ty: &Type, as_what: &str) -> TokenStream {
-    let span = located(ty.span());
-    let as_what = Ident::new(as_what, span);
-    quote_spanned!(span=> <#ty as #as_what>::Checked)
+/// The trait through which the function's result becomes ours, for its message.
+fn outcome() -> TokenStream {
+    quote! {
+        #[diagnostic::on_unimplemented(
+            message = "a handler returns `Result<(), E>`, and this one returns `{Self}`",
+            label = "not the result of a handler",
+            note = "`E` is `HandlerError` or any `std::error::Error`; what is neither can be converted: \
+                    `.map_err(HandlerError::transient)`"
+        )]
+        trait __Outcome {
+            fn outcome(self) -> __o::Result<(), __h::HandlerError>;
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<E: ::core::convert::Into<__h::HandlerError>> __Outcome for __o::Result<(), E> {
+            fn outcome(self) -> __o::Result<(), __h::HandlerError> {
+                self.map_err(::core::convert::Into::into)
+            }
+        }
+    }
 }

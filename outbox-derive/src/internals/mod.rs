@@ -6,3 +6,4 @@ pub(crate) mod names;
 pub(crate) mod respan;
 pub(crate) mod symbol;
 pub(crate) mod typo;
+pub(crate) mod vocabulary;

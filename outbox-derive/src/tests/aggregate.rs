@@ -36,7 +36,10 @@ fn a_wrong_name_leaves_all_of_the_code() {
         }
     };
     let expansion = derive(&input);
-    assert!(contains(&expansion, "fn raise<") && contains(&expansion, "AGGREGATE_TYPE: &'static str = \"invalid\""));
+    assert!(
+        contains(&expansion, "fn raise<")
+            && contains(&expansion, "AGGREGATE_TYPE: &'static str = \"invalid\"")
+    );
     assert_eq!(
         messages(expansion),
         ["aggregate name \"Order\" may not contain 'O'; use lowercase kebab-case segments, e.g. \"order\""]
@@ -56,6 +59,8 @@ fn all_mistakes_are_reported_at_once() {
             c: Vec<orders::Model>,
             #[aggregate(version)]
             d: i32,
+            #[aggregate]
+            e: i32,
         }
     };
     assert_eq!(
@@ -71,22 +76,25 @@ fn all_mistakes_are_reported_at_once() {
             "an aggregate has one root, and that is `a` already",
             "expected `,`",
             "unknown aggregate attribute `version`; expected `root` or `events`",
-            "the event buffer's type is written `EventBuffer<your::Model>`, with the model that SeaORM gives back for \
-             the root",
+            "say what the field is: #[aggregate(root)] or #[aggregate(events)]",
+            "the type of the event buffer is written `EventBuffer<your::Model>`, with the model that SeaORM gives back \
+             for the root",
         ]
     );
 }
 
 #[test]
 fn what_is_missing_is_asked_for() {
-    let input = parse_quote!(struct ShopOrder {});
+    let input = parse_quote!(
+        struct ShopOrder {}
+    );
     assert_eq!(
         messages(derive(&input)),
         [
             "missing name: add #[aggregate(name = \"shop-order\")]; it is stored with every event, so it must survive \
              renames of the struct",
-            "missing root: mark the SeaORM ActiveModel field with #[aggregate(root)]",
-            "missing events: mark the EventBuffer<your::Model> field with #[aggregate(events)]",
+            "missing root: mark the field with the SeaORM `ActiveModel` with #[aggregate(root)]",
+            "missing events: mark the field with the `EventBuffer<your::Model>` with #[aggregate(events)]",
         ]
     );
 }
@@ -123,6 +131,66 @@ fn the_model_is_read_from_the_buffers_type() {
         let input = format!(
             "#[aggregate(name = \"order\")] struct Order {{ #[aggregate(root)] r: R, #[aggregate(events)] e: {ty} }}"
         );
-        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())).is_empty(), fine, "{ty}");
+        assert_eq!(
+            messages(derive(&syn::parse_str(&input).unwrap())).is_empty(),
+            fine,
+            "{ty}"
+        );
+    }
+}
+
+#[test]
+fn root_and_model_are_of_one_entity() {
+    for (root, model, problem) in [
+        ("orders::ActiveModel", "orders::Model", None),
+        ("orders::ActiveModelEx", "crate::orders::ModelEx", None),
+        ("ActiveModel", "orders::Model", None),
+        ("OrderRoot", "OrderModel", None),
+        ("orders::ActiveModel", "OrderModel", None),
+        ("<E as Entity>::ActiveModel", "lines::Model", None),
+        (
+            "orders::ActiveModelEx",
+            "orders::Model",
+            Some("write `EventBuffer<orders::ModelEx>`"),
+        ),
+        (
+            "orders::ActiveModel",
+            "orders::ModelEx",
+            Some("write `EventBuffer<orders::Model>`"),
+        ),
+        (
+            "orders::ActiveModel",
+            "orders::ActiveModel",
+            Some("write `EventBuffer<orders::Model>`"),
+        ),
+        (
+            "orders::ActiveModel",
+            "lines::Model",
+            Some("write `EventBuffer<orders::Model>`"),
+        ),
+        (
+            "crate::orders::Model",
+            "orders::Model",
+            Some("write `crate::orders::ActiveModel`"),
+        ),
+        ("ModelEx", "ModelEx", Some("write `ActiveModelEx`")),
+    ] {
+        let input = format!(
+            "#[aggregate(name = \"order\")] struct Order {{ #[aggregate(root)] r: {root}, #[aggregate(events)] e: \
+             EventBuffer<{model}> }}"
+        );
+        let messages = messages(derive(&syn::parse_str(&input).unwrap()));
+        assert_eq!(
+            messages.len(),
+            usize::from(problem.is_some()),
+            "{root}, {model}: {messages:?}"
+        );
+        assert!(
+            messages
+                .iter()
+                .zip(problem)
+                .all(|(message, problem)| message.ends_with(problem)),
+            "{messages:?}"
+        );
     }
 }

@@ -67,7 +67,7 @@ fn a_union_gets_no_impl() {
 #[test]
 fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
     let input = parse_quote! {
-        #[outbox(nmae = "Orders.Placed", version = "2", ordering = agregate, topic = x.y(z), name)]
+        #[outbox(nmae = "Orders.Placed", version = "2", ordering = agregate, topic = x.y(z), name, = 3)]
         #[outbox(version = 3, alias = "orders.placed" "x", crate = 1 + 1)]
         struct OrderPlaced {
             #[outbox(sensitive)]
@@ -84,6 +84,7 @@ fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
             "unknown ordering `agregate`; did you mean `aggregate`?",
             "unknown outbox attribute `topic`; expected `name`, `version`, `ordering` or `crate`",
             "`name` needs a value: name = \"orders.order-placed\"",
+            "expected `name`, `version`, `ordering` or `crate`",
             "`version` is given twice",
             "`alias` is not supported yet; #[outbox(...)] takes `name`, `version`, `ordering` or `crate`",
             "`crate` takes another value: crate = ::path::to::the::crate",
@@ -96,30 +97,64 @@ fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
 
 #[test]
 fn what_is_missing_is_asked_for() {
-    let nothing = parse_quote!(struct HTTPOrderPlaced;);
+    let nothing = parse_quote!(
+        struct HTTPOrderPlaced;
+    );
     assert_eq!(
         messages(derive(&nothing)),
-        ["missing logical name: add #[outbox(name = \"<context>.http-order-placed\", version = 1)]; the Rust path is \
-          never used, because stored rows outlive refactorings"]
+        [
+            "missing logical name: add `#[outbox(name = \"<context>.http-order-placed\", version = 1)]`; the Rust path is \
+          never used, because stored rows outlive refactorings"
+        ]
     );
-    let no_version = parse_quote!(#[outbox(name = "orders.order-placed")] struct OrderPlaced;);
+    let no_version = parse_quote!(
+        #[outbox(name = "orders.order-placed")]
+        struct OrderPlaced;
+    );
     assert_eq!(
         messages(derive(&no_version)),
         ["missing version of the payload: add `version = 1`, and count up when the payload changes"]
     );
-    let empty: DeriveInput = parse_quote!(#[outbox] struct OrderPlaced;);
+    let empty: DeriveInput = parse_quote!(
+        #[outbox]
+        struct OrderPlaced;
+    );
     assert_eq!(messages(derive(&empty)).len(), 1);
+}
+
+#[test]
+fn a_value_without_its_word_is_taken_for_the_first() {
+    let input = parse_quote!(
+        #[outbox("order-placed", version = 1)]
+        struct OrderPlaced;
+    );
+    assert_eq!(
+        messages(derive(&input)),
+        [
+            "the value stands without its word: name = \"order-placed\"",
+            "event name \"order-placed\" needs at least two dot-separated segments; use lowercase kebab-case segments, \
+             e.g. \"orders.order-placed\"",
+        ]
+    );
 }
 
 #[test]
 fn a_version_is_a_whole_number_that_fits() {
     for version in ["0", "65536", "-1", "99999999999999999999", "1.5", "\"1\"", "one"] {
         let input = format!("#[outbox(name = \"a.b\", version = {version})] struct E;");
-        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())).len(), 1, "{version}");
+        assert_eq!(
+            messages(derive(&syn::parse_str(&input).unwrap())).len(),
+            1,
+            "{version}"
+        );
     }
     for version in ["1", "65535", "0x10", "1_000"] {
         let input = format!("#[outbox(name = \"a.b\", version = {version})] struct E;");
-        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())), [""; 0], "{version}");
+        assert_eq!(
+            messages(derive(&syn::parse_str(&input).unwrap())),
+            [""; 0],
+            "{version}"
+        );
     }
 }
 
@@ -130,14 +165,31 @@ fn the_key_is_a_field_that_exists() {
         ("struct E {}", "the event has no field `a`; it has none"),
         ("struct E(u8);", "the struct needs named fields"),
         ("struct E;", "the struct needs named fields"),
-        ("enum E { A { a: u8 } }", "an enum has no field that every variant has"),
+        (
+            "enum E { A { a: u8 } }",
+            "an enum has no field that every variant has",
+        ),
     ] {
         let input = format!("#[outbox(name = \"a.b\", version = 1, ordering = key(a))] {item}");
         let messages = messages(derive(&syn::parse_str(&input).unwrap()));
-        assert!(messages.len() == 1 && messages[0].contains(problem), "{item}: {messages:?}");
+        assert!(
+            messages.len() == 1 && messages[0].contains(problem),
+            "{item}: {messages:?}"
+        );
     }
-    for ordering in ["key", "key()", "key(\"a\")", "key(a, b)", "key(a.b)", "\"none\"", "kye(a)", "random", ""] {
-        let input = format!("#[outbox(name = \"a.b\", ordering = {ordering}, version = 1)] struct E {{ a: u8 }}");
+    for ordering in [
+        "key",
+        "key()",
+        "key(\"a\")",
+        "key(a, b)",
+        "key(a.b)",
+        "\"none\"",
+        "kye(a)",
+        "random",
+        "",
+    ] {
+        let input =
+            format!("#[outbox(name = \"a.b\", ordering = {ordering}, version = 1)] struct E {{ a: u8 }}");
         let messages = messages(derive(&syn::parse_str(&input).unwrap()));
         assert!(messages.len() == 1, "{ordering}: {messages:?}");
     }
@@ -147,11 +199,17 @@ fn the_key_is_a_field_that_exists() {
 fn a_function_of_serdes_needs_a_schema() {
     for (attributes, fine) in [
         ("#[serde(serialize_with = \"f\")]", false),
-        ("#[serde(rename = \"x\")] #[serde(deserialize_with = \"f\")]", false),
+        (
+            "#[serde(rename = \"x\")] #[serde(deserialize_with = \"f\")]",
+            false,
+        ),
         ("#[serde(with = \"m\", default)]", false),
         ("#[serde(rename(serialize = \"with\"), default = \"with\")]", true),
         ("#[serde(with = \"m\")] #[schemars(with = \"String\")]", true),
-        ("#[schemars(title = \"t\", schema_with = \"s\")] #[serde(serialize_with = \"f\")]", true),
+        (
+            "#[schemars(title = \"t\", schema_with = \"s\")] #[serde(serialize_with = \"f\")]",
+            true,
+        ),
         ("#[serde(with = \"m\")] #[schemars(title = \"with\")]", false),
         ("#[serde]", true),
     ] {
@@ -174,9 +232,16 @@ fn two_spellings_of_a_name_claim_two_macros() {
         let input = format!("#[outbox(name = \"{name}\", version = 1)] struct E;");
         let expansion = derive(&syn::parse_str(&input).unwrap()).to_string();
         let start = expansion.find("__outbox_event__").expect("a claim");
-        expansion[start..].split(' ').next().unwrap_or_default().to_owned()
+        expansion[start..]
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     };
-    assert_eq!(claim("orders.order-placed"), "__outbox_event__orders__order_placed__v1");
+    assert_eq!(
+        claim("orders.order-placed"),
+        "__outbox_event__orders__order_placed__v1"
+    );
     assert_ne!(claim("a.b-c"), claim("a-b.c"));
     assert_ne!(claim("a.b.c"), claim("a.b-c"));
 }

@@ -33,7 +33,10 @@ fn an_event_alone_is_enough() {
             Ok(())
         }
     };
-    check("handler_event_only", &handler(quote!(id = "mail.confirm-order", crate = ::facade::core), &item));
+    check(
+        "handler_event_only",
+        &handler(quote!(id = "mail.confirm-order", crate = ::facade::core), &item),
+    );
 }
 
 #[test]
@@ -87,8 +90,20 @@ fn what_is_missing_is_asked_for() {
 
 #[test]
 fn only_functions_are_handlers() {
-    for item in [quote!(struct Confirm;), quote!(impl Confirm {}), quote!(static CONFIRM: u8 = 1;)] {
+    for item in [
+        quote!(
+            struct Confirm;
+        ),
+        quote!(impl Confirm {}),
+        quote!(
+            static CONFIRM: u8 = 1;
+        ),
+    ] {
         let expansion = handler(quote!(id = "mail.confirm"), &item);
-        assert_eq!(messages(expansion), ["#[handler] stands on an `async fn`"], "{item}");
+        assert_eq!(
+            messages(expansion),
+            ["#[handler] stands on an `async fn`"],
+            "{item}"
+        );
     }
 }

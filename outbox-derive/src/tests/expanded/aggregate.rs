@@ -1,3 +1,4 @@
+#[allow(deprecated)]
 const _: () = {
     use ::facade::seaorm::__private as __o;
     #[automatically_derived]
@@ -78,10 +79,12 @@ const _: () = {
         /// through `Deref` and leave the raised events behind.
         #[doc(hidden)]
         #[allow(clippy::should_implement_trait, clippy::unused_self)]
-        pub(crate) fn clone(&self)
+        pub(crate) fn clone(&self) -> Self
         where
             for<'__a> Self: __o::CloneableAggregate<'__a>,
-        {}
+        {
+            ::core::unreachable!("no aggregate is cloneable")
+        }
         /// Inserts the root and stores the raised events with it, in one transaction. Given a transaction, it joins
         /// it through a savepoint.
         ///

@@ -1,3 +1,4 @@
+#[allow(deprecated)]
 const _: () = {
     use crate::outbox::__private as __o;
     #[automatically_derived]
@@ -12,13 +13,20 @@ const _: () = {
         #[inline]
         fn decode(version: u16, payload: &str) -> __o::Result<Self, __o::DecodeError> {
             if version == 1 {
-                __o::decode_json(payload)
+                read(payload)
             } else {
                 __o::Err(
-                    __o::DecodeError::unsupported_version(Self::LOGICAL_NAME, version),
+                    __o::DecodeError::unsupported_version(
+                        "orders.order-placed.v1",
+                        version,
+                    ),
                 )
             }
         }
+    }
+    #[inline]
+    fn read<E: __o::OutboxEvent>(payload: &str) -> __o::Result<E, __o::DecodeError> {
+        __o::decode_json(payload)
     }
     __o::inventory::submit! {
         __o::EventDescriptor::new:: < OrderPlaced > (::core::module_path!(),

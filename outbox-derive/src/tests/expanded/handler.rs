@@ -7,27 +7,59 @@ pub(crate) async fn confirm(
 ) -> Result<(), HandlerError> {
     mailer.send(order_id, cx, tenant).await
 }
+#[allow(deprecated)]
 const _: () = {
     use ::outbox_core::__private as __o;
-    trait Event {
-        type Checked;
+    use ::outbox_core::handler as __h;
+    struct __Handler;
+    impl __h::Handler<()> for __Handler {
+        type Event = OrderPlaced;
+        fn call(
+            &self,
+            __event: OrderPlaced,
+            __call: &__h::Call,
+        ) -> __o::Result<__h::HandlerFuture, __h::HandlerError> {
+            let __a1 = <State<Mailer> as __o::FromMessage>::from_message(__call)?;
+            let __a2 = <MessageContext as __o::FromMessage>::from_message(__call)?;
+            let mut __a3 = <Tenant as __o::FromMessage>::from_message(__call)?;
+            let __future = async move {
+                let __outcome = confirm(__event, __a1, &__a2, &mut __a3).await;
+                __Outcome::outcome(__outcome)
+            };
+            __o::Ok(::std::boxed::Box::pin(__future))
+        }
+        fn requires() -> ::std::vec::Vec<__h::Requirement> {
+            let requirements = [
+                <State<Mailer> as __o::FromMessage>::requires(),
+                <MessageContext as __o::FromMessage>::requires(),
+                <Tenant as __o::FromMessage>::requires(),
+            ];
+            ::core::iter::Iterator::collect(
+                ::core::iter::Iterator::flatten(
+                    ::core::iter::IntoIterator::into_iter(requirements),
+                ),
+            )
+        }
     }
-    impl<T: __o::OutboxEvent> Event for T {
-        type Checked = T;
+    #[diagnostic::on_unimplemented(
+        message = "a handler returns `Result<(), E>`, and this one returns `{Self}`",
+        label = "not the result of a handler",
+        note = "`E` is `HandlerError` or any `std::error::Error`; what is neither can be converted: \
+                    `.map_err(HandlerError::transient)`"
+    )]
+    trait __Outcome {
+        fn outcome(self) -> __o::Result<(), __h::HandlerError>;
     }
-    trait Argument {
-        type Checked;
-    }
-    impl<T: __o::FromMessage> Argument for T {
-        type Checked = T;
+    #[diagnostic::do_not_recommend]
+    impl<E: ::core::convert::Into<__h::HandlerError>> __Outcome for __o::Result<(), E> {
+        fn outcome(self) -> __o::Result<(), __h::HandlerError> {
+            self.map_err(::core::convert::Into::into)
+        }
     }
     __o::inventory::submit! {
         __o::HandlerDescriptor { id : "mail.confirm-order", module :
         ::core::module_path!(), file : ::core::file!(), line : ::core::line!(), install :
-        | __builder | __builder.install("mail.confirm-order",
-        __o::Source::new(::core::file!(), ::core::line!()), | __event : < OrderPlaced as
-        Event > ::Checked, __a1 : < State < Mailer > as Argument > ::Checked, __a2 : <
-        MessageContext as Argument > ::Checked, mut __a3 : < Tenant as Argument >
-        ::Checked | async move { confirm(__event, __a1, & __a2, & mut __a3). await },), }
+        | builder | builder.install("mail.confirm-order",
+        __o::Source::new(::core::file!(), ::core::line!()), __Handler), }
     }
 };

@@ -2,19 +2,44 @@ async fn confirm(event: crate::OrderPlaced) -> crate::Result {
     drop(event);
     Ok(())
 }
+#[allow(deprecated)]
 const _: () = {
     use ::facade::core::__private as __o;
-    trait Event {
-        type Checked;
+    use ::facade::core::handler as __h;
+    struct __Handler;
+    impl __h::Handler<()> for __Handler {
+        type Event = crate::OrderPlaced;
+        fn call(
+            &self,
+            __event: crate::OrderPlaced,
+            __call: &__h::Call,
+        ) -> __o::Result<__h::HandlerFuture, __h::HandlerError> {
+            let __future = async move {
+                let __outcome = confirm(__event).await;
+                __Outcome::outcome(__outcome)
+            };
+            __o::Ok(::std::boxed::Box::pin(__future))
+        }
     }
-    impl<T: __o::OutboxEvent> Event for T {
-        type Checked = T;
+    #[diagnostic::on_unimplemented(
+        message = "a handler returns `Result<(), E>`, and this one returns `{Self}`",
+        label = "not the result of a handler",
+        note = "`E` is `HandlerError` or any `std::error::Error`; what is neither can be converted: \
+                    `.map_err(HandlerError::transient)`"
+    )]
+    trait __Outcome {
+        fn outcome(self) -> __o::Result<(), __h::HandlerError>;
+    }
+    #[diagnostic::do_not_recommend]
+    impl<E: ::core::convert::Into<__h::HandlerError>> __Outcome for __o::Result<(), E> {
+        fn outcome(self) -> __o::Result<(), __h::HandlerError> {
+            self.map_err(::core::convert::Into::into)
+        }
     }
     __o::inventory::submit! {
         __o::HandlerDescriptor { id : "mail.confirm-order", module :
         ::core::module_path!(), file : ::core::file!(), line : ::core::line!(), install :
-        | __builder | __builder.install("mail.confirm-order",
-        __o::Source::new(::core::file!(), ::core::line!()), | __event : < crate
-        ::OrderPlaced as Event > ::Checked | async move { confirm(__event). await },), }
+        | builder | builder.install("mail.confirm-order",
+        __o::Source::new(::core::file!(), ::core::line!()), __Handler), }
     }
 };

@@ -1,0 +1,147 @@
+//! Database rows → the core's types. A row that cannot be read is a typed error, never a panic.
+
+use chrono::{DateTime, Utc};
+use outbox_core::{
+    Envelope, MessageId, OutboxRow, RowId, StoreError,
+    row::{ClaimedRow, Lease, LeaseToken, Progress},
+    store::StoreErrorKind,
+};
+use sea_orm::{DbErr, QueryResult, TryGetable};
+use uuid::Uuid;
+
+/// A row of `find`, whole.
+pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
+    let claimed = claimed_row(row)?;
+    let reader = Reader { row, id: claimed.id };
+    let mut whole = OutboxRow::pending(claimed.id, claimed.envelope, reader.get("available_at")?);
+    whole.status = reader.parsed(&reader.get::<String>("status")?)?;
+    whole.attempts = claimed.attempts;
+    whole.claims = claimed.claims;
+    whole.progress = claimed.progress;
+    whole.finished_at = reader.get("finished_at")?;
+    if let Some(token) = reader.get::<Option<Uuid>>("lease_token")? {
+        whole.lease = Some(Lease {
+            token: LeaseToken(token),
+            claimed_by: reader.get("claimed_by")?,
+            expires_at: reader.get("lease_expires_at")?,
+            isolated: reader.get("isolated")?,
+        });
+    }
+    if let Some(class) = reader.get::<Option<String>>("error_class")? {
+        whole.last_error = Some((
+            reader.parsed(&class)?,
+            reader.get::<Option<String>>("last_error")?.unwrap_or_default(),
+        ));
+    }
+    Ok(whole)
+}
+
+/// A row of a claim, with the attempts and claims that it has in the result.
+pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
+    let id = RowId(
+        row.try_get("", "id")
+            .map_err(|error| unreadable(&"?", "id", error))?,
+    );
+    let reader = Reader { row, id };
+    Ok(ClaimedRow {
+        id,
+        envelope: reader.envelope()?,
+        attempts: reader.unsigned("attempts")?,
+        claims: reader.get("claims")?,
+        progress: reader.progress()?,
+    })
+}
+
+/// When a claimed row became due, to bring the rows of a claim into order: RETURNING promises none.
+pub(crate) fn due_at(row: &QueryResult) -> Result<DateTime<Utc>, StoreError> {
+    row.try_get("", "available_at")
+        .map_err(|error| unreadable(&"?", "available_at", error))
+}
+
+struct Reader<'a> {
+    row: &'a QueryResult,
+    id: RowId,
+}
+
+impl Reader<'_> {
+    fn get<T: TryGetable>(&self, column: &'static str) -> Result<T, StoreError> {
+        self.row
+            .try_get("", column)
+            .map_err(|error| unreadable(&self.id, column, error))
+    }
+
+    fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+        &self,
+        text: &str,
+    ) -> Result<T, StoreError> {
+        text.parse()
+            .map_err(|error: T::Err| unreadable(&self.id, "status or error_class", error))
+    }
+
+    fn unsigned(&self, column: &'static str) -> Result<u32, StoreError> {
+        u32::try_from(self.get::<i32>(column)?).map_err(|error| unreadable(&self.id, column, error))
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        column: &'static str,
+        text: &str,
+    ) -> Result<T, StoreError> {
+        // serde's text may quote a header's value, so only its kind is kept.
+        let broken =
+            |error: serde_json::Error| unreadable(&self.id, column, format!("{:?} error", error.classify()));
+        serde_json::from_str(text).map_err(broken)
+    }
+
+    fn envelope(&self) -> Result<Envelope, StoreError> {
+        let version = u16::try_from(self.get::<i32>("event_version")?);
+        let version = version.map_err(|error| unreadable(&self.id, "event_version", error))?;
+        let id = MessageId::from(self.get::<Uuid>("message_id")?);
+        let mut envelope = Envelope::stored(id, self.get("event_type")?, version, self.get("payload")?);
+        envelope.aggregate_type = self.get("aggregate_type")?;
+        envelope.aggregate_id = self.get("aggregate_id")?;
+        envelope.aggregate_version = self.get("aggregate_version")?;
+        envelope.ordering_key = self.get("ordering_key")?;
+        envelope.headers = self.json("headers", &self.get::<String>("headers")?)?;
+        envelope.correlation_id = self.get("correlation_id")?;
+        envelope.causation_id = self.get::<Option<Uuid>>("causation_id")?.map(MessageId::from);
+        envelope.occurred_at = self.get("occurred_at")?;
+        Ok(envelope)
+    }
+
+    fn progress(&self) -> Result<Progress, StoreError> {
+        let text = self.get::<Option<String>>("completed_handlers")?;
+        text.map_or(Ok(Progress::new()), |text| self.json("completed_handlers", &text))
+    }
+}
+
+fn unreadable(
+    id: &dyn std::fmt::Display,
+    column: &str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> StoreError {
+    let message =
+        format!("outbox row {id} cannot be read: column {column}; a newer version may have written it");
+    StoreError::new(StoreErrorKind::UnreadableRow, message).with_source(error)
+}
+
+/// The database's error as the relay sees it.
+pub(crate) fn store_error(doing: &str, error: DbErr) -> StoreError {
+    use crate::dialect::{Fault, fault};
+    let kind = match fault(&error) {
+        Fault::Conflict => StoreErrorKind::Conflict,
+        Fault::Unavailable => StoreErrorKind::Unavailable,
+        Fault::Schema => StoreErrorKind::Setup,
+        Fault::Duplicate | Fault::Other => StoreErrorKind::Other,
+    };
+    let message = match kind {
+        StoreErrorKind::Unavailable => {
+            format!("the database cannot be reached to {doing}; check its address and that it runs")
+        }
+        StoreErrorKind::Setup => format!(
+            "the outbox's tables are missing or older than this version, so it cannot {doing}; run the migrations (`outbox_seaorm::migrations()`)"
+        ),
+        _ => format!("the database refused to {doing}"),
+    };
+    StoreError::new(kind, message).with_source(error)
+}

@@ -1,0 +1,92 @@
+//! What a database error means, by SQLSTATE or the driver's code and never by its text.
+
+use sea_orm::{DbErr, RuntimeErr, SqlErr, sqlx};
+
+/// The kinds of database errors that we treat differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A unique value is there already.
+    Duplicate,
+    /// A table or column of ours is not there.
+    Schema,
+    /// Another transaction was in the way.
+    Conflict,
+    /// No connection, or it was lost.
+    Unavailable,
+    /// Anything else.
+    Other,
+}
+
+pub(crate) fn fault(error: &DbErr) -> Fault {
+    if let Some(SqlErr::UniqueConstraintViolation(_)) = error.sql_err() {
+        return Fault::Duplicate;
+    }
+    match error {
+        DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => Fault::Unavailable,
+        DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)) => {
+            driver_fault(error)
+        }
+        _ => Fault::Other,
+    }
+}
+
+fn driver_fault(error: &sqlx::Error) -> Fault {
+    match error {
+        sqlx::Error::Database(error) => match mysql_number(&**error) {
+            Some(number) => mysql_fault(number),
+            None => error.code().map_or(Fault::Other, |code| code_fault(&code)),
+        },
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Fault::Unavailable,
+        _ => Fault::Other,
+    }
+}
+
+/// SQLSTATE of PostgreSQL (five characters) and result codes of SQLite (a number).
+fn code_fault(code: &str) -> Fault {
+    match code {
+        // undefined_table, undefined_column, invalid_schema_name
+        "42P01" | "42703" | "3F000" => Fault::Schema,
+        // serialization_failure, deadlock_detected, lock_not_available
+        "40001" | "40P01" | "55P03" => Fault::Conflict,
+        // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections; class 08
+        "57P01" | "57P02" | "57P03" | "53300" => Fault::Unavailable,
+        code if code.len() == 5 && code.starts_with("08") => Fault::Unavailable,
+        // SQLITE_ERROR: our statements are known to be right, so it is the schema that is not.
+        "1" => Fault::Schema,
+        // SQLITE_BUSY, SQLITE_LOCKED and their extended forms
+        "5" | "6" | "261" | "262" | "517" | "773" => Fault::Conflict,
+        // SQLITE_CANTOPEN
+        "14" => Fault::Unavailable,
+        _ => Fault::Other,
+    }
+}
+
+fn mysql_fault(number: u16) -> Fault {
+    match number {
+        // unknown database, unknown column, no such table
+        1049 | 1054 | 1146 => Fault::Schema,
+        // lock wait timeout, deadlock, record has changed since last read
+        1205 | 1213 | 1020 => Fault::Conflict,
+        // too many connections, shutdown in progress, query interrupted by it, server gone or lost
+        1040 | 1053 | 1927 | 2006 | 2013 => Fault::Unavailable,
+        _ => Fault::Other,
+    }
+}
+
+/// MySQL's SQLSTATE is too coarse ("HY000" for a lock wait timeout), so its own number is used.
+#[cfg(feature = "mysql")]
+fn mysql_number(error: &dyn sqlx::error::DatabaseError) -> Option<u16> {
+    error
+        .try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()
+        .map(sqlx::mysql::MySqlDatabaseError::number)
+}
+
+#[cfg(not(feature = "mysql"))]
+fn mysql_number(_: &dyn sqlx::error::DatabaseError) -> Option<u16> {
+    None
+}

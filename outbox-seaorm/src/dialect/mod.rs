@@ -1,0 +1,165 @@
+//! The SQL of each backend, complete. Nothing outside this folder and `migration/` holds text that only one of them
+//! understands; what differs in procedure is asked as a question about the backend.
+
+mod fault;
+mod mysql;
+mod postgres;
+mod sqlite;
+
+pub(crate) use fault::{Fault, fault};
+
+use crate::sql::{Hole, Holes};
+use chrono::{DateTime, SecondsFormat, Utc};
+use sea_orm::{
+    DbBackend, DbErr, IsolationLevel, SqliteTransactionMode, TransactionOptions, TransactionTrait, Value,
+};
+use std::time::Duration;
+
+/// The statements of one backend. See [`crate::sql::statement`] for the holes.
+#[derive(Debug)]
+pub(crate) struct Dialect {
+    pub(crate) backend: DbBackend,
+    /// One row of the INSERT of new messages.
+    pub(crate) insert_row: &'static str,
+    /// What makes that INSERT pass over a message whose id is there already.
+    pub(crate) insert_once: &'static str,
+    /// Locks the keys of ordered rows.
+    pub(crate) lock_keys: &'static str,
+    /// The claim of due rows.
+    pub(crate) claim: Claim,
+    /// One row whose lease has expired, locked. Returns it as a claim does, with `claimed_by` and `isolated`.
+    pub(crate) select_expired: &'static str,
+    /// Claims a row that `select_expired` locked.
+    pub(crate) take_over: &'static str,
+    /// Makes a row that `select_expired` locked a dead letter.
+    pub(crate) bury: &'static str,
+    /// Writes the history of a row that `select_expired` locked.
+    pub(crate) record_expiry: &'static str,
+    /// Marks rows dispatched, under their token.
+    pub(crate) mark_dispatched: &'static str,
+    /// Gives rows back with their attempt, under their token.
+    pub(crate) release: &'static str,
+    /// Locks rows under their token, so that history and mark meet the same rows.
+    pub(crate) lock_failed: &'static str,
+    /// Writes the history of failed rows, under their token.
+    pub(crate) record_failed: &'static str,
+    /// Marks rows for retry or dead, under their token.
+    pub(crate) mark_failed: &'static str,
+    /// Deletes dispatched rows.
+    pub(crate) purge: &'static str,
+    /// A whole row by its message id.
+    pub(crate) find: &'static str,
+    /// The database's clock.
+    now: &'static str,
+}
+
+/// How a backend claims.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// One statement that claims rows and returns them.
+    One(&'static str),
+    /// A transaction: lock and return the rows, then claim them by id.
+    Two {
+        /// Locks and returns the rows as they were before the claim.
+        select: &'static str,
+        /// Claims them.
+        update: &'static str,
+    },
+}
+
+impl Dialect {
+    /// The dialect of a backend.
+    pub(crate) fn of(backend: DbBackend) -> Result<&'static Self, DbErr> {
+        match backend {
+            DbBackend::Postgres => Ok(&postgres::DIALECT),
+            DbBackend::MySql => Ok(&mysql::DIALECT),
+            DbBackend::Sqlite => Ok(&sqlite::DIALECT),
+            other => Err(DbErr::BackendNotSupported {
+                db: other.as_str(),
+                ctx: "outbox",
+            }),
+        }
+    }
+
+    /// Fills `:now`, with the database's clock unless a test pins it.
+    pub(crate) fn at(&self, now: Option<DateTime<Utc>>) -> Holes {
+        let now = now.map_or(Hole::Sql(self.now), |now| Hole::Value(self.time(now)));
+        Holes::default().with("now", now)
+    }
+
+    /// A time as the backend's columns hold it.
+    pub(crate) fn time(&self, time: DateTime<Utc>) -> Value {
+        if self.backend == DbBackend::Sqlite {
+            text_time(time).into()
+        } else {
+            time.into()
+        }
+    }
+
+    /// A span of time as the backend's SQL adds it: seconds on PostgreSQL, microseconds on MySQL, a modifier of
+    /// `strftime` on SQLite.
+    pub(crate) fn span(&self, span: Duration) -> Value {
+        match self.backend {
+            DbBackend::Postgres => span.as_secs_f64().into(),
+            DbBackend::Sqlite => format!("{:+.6} seconds", span.as_secs_f64()).into(),
+            _ => i64::try_from(span.as_micros()).unwrap_or(i64::MAX).into(),
+        }
+    }
+
+    /// As [`span`](Self::span), into the past.
+    pub(crate) fn span_ago(&self, span: Duration) -> Value {
+        match self.backend {
+            DbBackend::Sqlite => format!("{:+.6} seconds", -span.as_secs_f64()).into(),
+            _ => self.span(span),
+        }
+    }
+
+    /// Ids for `:ids`: one text where a backend can take it apart, so that the statement stays the same whatever the
+    /// number of rows; a list elsewhere.
+    pub(crate) fn ids(&self, ids: impl Iterator<Item = i64>) -> Hole {
+        match self.backend {
+            DbBackend::MySql => Hole::Values(ids.map(Value::from).collect()),
+            backend => {
+                let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
+                let list = ids.join(",");
+                Hole::from(if backend == DbBackend::Sqlite {
+                    format!("[{list}]")
+                } else {
+                    list
+                })
+            }
+        }
+    }
+}
+
+/// The one form of times on SQLite: UTC, six digits, as `strftime` writes them in our statements.
+pub(crate) fn text_time(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Micros, false)
+}
+
+/// Begins a transaction that may read before it writes: SQLite refuses the write otherwise when somebody else wrote
+/// in between. Inside a transaction this is a savepoint.
+pub(crate) async fn begin_immediate<C: TransactionTrait>(db: &C) -> Result<C::Transaction, DbErr> {
+    let immediate = Some(SqliteTransactionMode::Immediate);
+    db.begin_with_options(TransactionOptions {
+        sqlite_transaction_mode: immediate,
+        ..Default::default()
+    })
+    .await
+}
+
+/// Begins a transaction of the relay: READ COMMITTED whatever the server's default is, because MySQL's default lets
+/// a claim block the application's inserts.
+pub(crate) async fn begin_relay<C: TransactionTrait>(
+    db: &C,
+    backend: DbBackend,
+) -> Result<C::Transaction, DbErr> {
+    let isolation_level = (backend != DbBackend::Sqlite).then_some(IsolationLevel::ReadCommitted);
+    let sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
+    db.begin_with_options(TransactionOptions {
+        isolation_level,
+        sqlite_transaction_mode,
+        access_mode: None,
+    })
+    .await
+}

@@ -1,0 +1,11 @@
+-- Pauses, and the handlers of each live relay.
+CREATE TABLE IF NOT EXISTS {control} (
+    kind        text         NOT NULL,
+    name        text         NOT NULL,
+    value       json,
+    set_by      text,
+    reason      text,
+    updated_at  timestamptz  NOT NULL DEFAULT statement_timestamp(),
+    expires_at  timestamptz,
+    PRIMARY KEY (kind, name)
+);

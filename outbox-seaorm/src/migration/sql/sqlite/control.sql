@@ -1,0 +1,11 @@
+-- Pauses, and the handlers of each live relay.
+CREATE TABLE IF NOT EXISTS {control} (
+    kind        TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    value       TEXT,
+    set_by      TEXT,
+    reason      TEXT,
+    updated_at  TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now')),
+    expires_at  TEXT,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;

@@ -1,0 +1,165 @@
+//! claimed → dispatched | pending | dead, under the token of the claim.
+
+use super::{SeaOrmStore, retried};
+use crate::{convert::store_error, dialect::begin_relay};
+use chrono::{DateTime, Utc};
+use outbox_core::{
+    StoreError,
+    decide::{FailedAttempt, Transition},
+    row::{LeaseToken, Progress, RowId, Status},
+    store::{Mark, MarkReport},
+};
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The marks of one claim.
+#[derive(Default)]
+struct Group<'a> {
+    dispatched: Vec<RowId>,
+    released: Vec<RowId>,
+    failed: Vec<(RowId, &'a Transition)>,
+}
+
+pub(super) async fn mark(
+    store: &SeaOrmStore,
+    marks: &[Mark],
+    now: Option<DateTime<Utc>>,
+) -> Result<MarkReport, StoreError> {
+    let mut groups: BTreeMap<LeaseToken, Group<'_>> = BTreeMap::new();
+    for Mark {
+        id,
+        token,
+        transition,
+    } in marks
+    {
+        let group = groups.entry(*token).or_default();
+        match transition {
+            Transition::Dispatched => group.dispatched.push(*id),
+            Transition::Release => group.released.push(*id),
+            failed => group.failed.push((*id, failed)),
+        }
+    }
+    let mut marked = 0;
+    for (
+        token,
+        Group {
+            dispatched,
+            released,
+            failed,
+        },
+    ) in &groups
+    {
+        marked += guarded(store, store.dialect.mark_dispatched, *token, dispatched, now).await?;
+        marked += guarded(store, store.dialect.release, *token, released, now).await?;
+        marked += mark_failed(store, *token, failed, now).await?;
+    }
+    Ok(MarkReport {
+        marked,
+        lost: marks.len() as u64 - marked,
+    })
+}
+
+/// One statement for all rows of one kind.
+async fn guarded(
+    store: &SeaOrmStore,
+    sql: &str,
+    token: LeaseToken,
+    rows: &[RowId],
+    now: Option<DateTime<Utc>>,
+) -> Result<u64, StoreError> {
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    // Sorted: two transactions that touch the same rows must do so in one order.
+    let mut ids: Vec<_> = rows.iter().map(|id| id.0).collect();
+    ids.sort_unstable();
+    let holes = store
+        .dialect
+        .at(now)
+        .with("ids", store.dialect.ids(ids.into_iter()))
+        .with("token", token.0);
+    let write = || async {
+        store
+            .execute(&store.db, sql, &holes)
+            .await
+            .map_err(|error| store_error("mark rows", error))
+    };
+    retried(write).await
+}
+
+/// Failed rows take a transaction: their history and their mark stand or fall together.
+async fn mark_failed(
+    store: &SeaOrmStore,
+    token: LeaseToken,
+    rows: &[(RowId, &Transition)],
+    now: Option<DateTime<Utc>>,
+) -> Result<u64, StoreError> {
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let mut ids: Vec<_> = rows.iter().map(|(id, _)| id.0).collect();
+    ids.sort_unstable();
+    let (marks, failed) = described(rows);
+    let holes = store
+        .dialect
+        .at(now)
+        .with("ids", store.dialect.ids(ids.into_iter()))
+        .with("token", token.0)
+        .with("marks", Value::Array(marks).to_string())
+        .with("failed", Value::Array(failed).to_string());
+    let write = || async {
+        let written: Result<u64, DbErr> = async {
+            let tx = begin_relay(&store.db, store.dialect.backend).await?;
+            tx.query_all_raw(store.statement(store.dialect.lock_failed, &holes))
+                .await?;
+            store.execute(&tx, store.dialect.record_failed, &holes).await?;
+            let marked = store.execute(&tx, store.dialect.mark_failed, &holes).await?;
+            tx.commit().await?;
+            Ok(marked)
+        }
+        .await;
+        written.map_err(|error| store_error("mark failed rows", error))
+    };
+    retried(write).await
+}
+
+/// The rows and their failed attempts as JSON, which each database takes apart into a table.
+fn described(rows: &[(RowId, &Transition)]) -> (Vec<Value>, Vec<Value>) {
+    let (mut marks, mut attempts) = (Vec::new(), Vec::new());
+    for (id, transition) in rows {
+        let (status, delay, progress, failed) = match transition {
+            Transition::Retry {
+                delay,
+                progress,
+                failed,
+            } => (Status::Pending, delay.as_secs_f64(), progress, failed),
+            Transition::Dead { progress, failed } => (Status::Dead, 0.0, progress, failed),
+            _ => continue,
+        };
+        let last = failed.first();
+        marks.push(json!({
+            "id": id.0,
+            "status": status.as_str(),
+            "delay": delay,
+            "progress": progress_text(progress),
+            "class": last.map(|failed| failed.class.as_str()),
+            "error": last.map(|failed| failed.error.as_str()),
+        }));
+        attempts.extend(failed.iter().map(|attempt| attempt_row(*id, attempt)));
+    }
+    (marks, attempts)
+}
+
+fn attempt_row(id: RowId, failed: &FailedAttempt) -> Value {
+    let FailedAttempt {
+        handler,
+        class,
+        error,
+    } = failed;
+    json!({ "id": id.0, "handler": handler, "class": class.as_str(), "error": error })
+}
+
+fn progress_text(progress: &Progress) -> Option<String> {
+    (!progress.is_empty()).then(|| json!(progress).to_string())
+}

@@ -1,0 +1,43 @@
+#![allow(unused_imports)]
+
+use outbox_seaorm::{Aggregate, EventBuffer};
+
+mod orders {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "orders")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+mod lines {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "lines")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+#[derive(Aggregate)]
+#[aggregate(name = "order")]
+struct Order {
+    #[aggregate(root)]
+    root: orders::ActiveModel,
+    #[aggregate(events)]
+    events: EventBuffer<lines::Model>,
+}
+
+fn main() {}

@@ -1,0 +1,40 @@
+#![allow(unused_imports)]
+
+use outbox_seaorm::{Aggregate, EventBuffer};
+
+mod orders {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "orders")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+#[derive(Aggregate)]
+#[aggregate(name = "order")]
+enum Enum {
+    Order(orders::ActiveModel),
+}
+
+#[derive(Aggregate)]
+#[aggregate(name = "order")]
+struct Tuple(orders::ActiveModel, EventBuffer<orders::Model>);
+
+#[derive(Aggregate)]
+#[aggregate(name = "order")]
+struct Unit;
+
+#[derive(Aggregate)]
+#[aggregate(name = "order")]
+union Union {
+    id: i32,
+}
+
+fn main() {}

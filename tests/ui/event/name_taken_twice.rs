@@ -1,0 +1,17 @@
+use outbox_core::OutboxEvent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = 1)]
+struct OrderPlaced;
+
+mod elsewhere {
+    use super::*;
+
+    #[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+    #[outbox(name = "orders.order-placed", version = 1)]
+    struct OrderPlaced;
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use outbox_core::OutboxEvent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = "1")]
+struct Text;
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = 1.0)]
+struct Float;
+
+fn main() {}

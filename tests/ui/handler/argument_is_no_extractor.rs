@@ -1,0 +1,16 @@
+#![allow(unused_imports)]
+
+use outbox_core::{HandlerError, MessageContext, OutboxEvent, State, handler};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = 1, ordering = none)]
+struct OrderPlaced;
+
+#[handler(id = "mail.confirm-order")]
+async fn confirm(event: OrderPlaced, attempt: u32, cx: &MessageContext) -> Result<(), HandlerError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,21 @@
+#![allow(unused_imports)]
+
+use outbox_core::{HandlerError, MessageContext, OutboxEvent, State, handler};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = 1, ordering = none)]
+struct OrderPlaced;
+
+#[handler(id = "confirmOrder")]
+async fn confirm(event: OrderPlaced) -> Result<(), HandlerError> {
+    Ok(())
+}
+
+#[handler(id = "mail::confirm")]
+async fn path(event: OrderPlaced) -> Result<(), HandlerError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+#![allow(unused_imports)]
+
+use outbox_core::{HandlerError, MessageContext, OutboxEvent, State, handler};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = 1, ordering = none)]
+struct OrderPlaced;
+
+#[handler(di = "Confirm", retries = 3)]
+unsafe fn confirm<T>(event: &OrderPlaced, other: impl Clone) {}
+
+fn main() {}

@@ -1,0 +1,18 @@
+#![allow(unused_imports)]
+
+use outbox_core::{HandlerError, MessageContext, OutboxEvent, State, handler};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
+#[outbox(name = "orders.order-placed", version = 1, ordering = none)]
+struct OrderPlaced;
+
+struct Mailer;
+
+#[handler(id = "mail.confirm-order")]
+async fn confirm(event: OrderPlaced, State(mailer): State<Mailer>) -> Result<(), HandlerError> {
+    Ok(())
+}
+
+fn main() {}
