@@ -35,10 +35,10 @@ postgres_image=${OUTBOX_TEST_POSTGRES_IMAGE:-postgres:17}
 mysql_image=${OUTBOX_TEST_MYSQL_IMAGE:-mariadb:11.4}
 
 # The servers started here live as long as one test run, so nothing in them has to survive a
-# power cut: not waiting for the disk at each commit makes the tests several times faster.
-# Commits, locks and isolation are the same with and without it. The tests that crash a
-# process crash a client, never the server. Tests run in parallel, each with a pool or two
-# of its own: hence the connections.
+# power cut, and no commit needs to wait for the disk: that saves the tests this time.
+# Transactions, locks and isolation are the same with and without it. Tests that crash a
+# process crash a client, never the server. Tests run in parallel, each with connections of
+# its own: hence their number.
 postgres_settings=(
   -c max_connections=300 -c fsync=off -c synchronous_commit=off -c full_page_writes=off
 )

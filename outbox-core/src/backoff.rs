@@ -22,11 +22,7 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            max_attempts: 10,
-            base: Duration::from_secs(1),
-            cap: Duration::from_secs(600),
-        }
+        Self { max_attempts: 10, base: Duration::from_secs(1), cap: Duration::from_secs(600) }
     }
 }
 
@@ -43,10 +39,7 @@ impl RetryPolicy {
 
     /// As [`delay`](Self::delay), unless the handler asked for a delay itself (at most one day is granted).
     pub fn delay_or(&self, requested: Option<Duration>, attempts: u32, chance: f64) -> Duration {
-        requested.map_or_else(
-            || self.delay(attempts, chance),
-            |delay| delay.min(MAX_REQUESTED_DELAY),
-        )
+        requested.map_or_else(|| self.delay(attempts, chance), |delay| delay.min(MAX_REQUESTED_DELAY))
     }
 }
 
@@ -54,11 +47,8 @@ impl RetryPolicy {
 mod tests {
     use super::*;
 
-    const POLICY: RetryPolicy = RetryPolicy {
-        max_attempts: 5,
-        base: Duration::from_secs(1),
-        cap: Duration::from_secs(60),
-    };
+    const POLICY: RetryPolicy =
+        RetryPolicy { max_attempts: 5, base: Duration::from_secs(1), cap: Duration::from_secs(60) };
 
     #[test]
     fn doubles_until_the_cap() {
@@ -72,20 +62,13 @@ mod tests {
             assert!(POLICY.delay(attempts, 1.0) <= POLICY.cap);
             assert!(POLICY.delay(attempts, 0.0) < POLICY.delay(attempts, 1.0));
         }
-        let endless = RetryPolicy {
-            base: Duration::MAX,
-            cap: Duration::MAX,
-            ..POLICY
-        };
+        let endless = RetryPolicy { base: Duration::MAX, cap: Duration::MAX, ..POLICY };
         assert!(endless.delay(u32::MAX, 0.3) > Duration::ZERO);
     }
 
     #[test]
     fn a_handler_may_ask_for_at_most_a_day() {
-        assert_eq!(
-            POLICY.delay_or(Some(Duration::from_secs(7)), 1, 0.0),
-            Duration::from_secs(7)
-        );
+        assert_eq!(POLICY.delay_or(Some(Duration::from_secs(7)), 1, 0.0), Duration::from_secs(7));
         assert_eq!(POLICY.delay_or(Some(Duration::MAX), 1, 0.0), MAX_REQUESTED_DELAY);
     }
 }

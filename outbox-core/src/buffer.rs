@@ -179,11 +179,7 @@ impl<M> EventBuffer<M> {
 
 impl<M> Default for EventBuffer<M> {
     fn default() -> Self {
-        Self {
-            pending: Vec::new(),
-            last_save: LastSave::Settled,
-            refused: false,
-        }
+        Self { pending: Vec::new(), last_save: LastSave::Settled, refused: false }
     }
 }
 

@@ -45,16 +45,8 @@ pub struct Failure {
 impl Failure {
     /// A failure with a text that every database can store: no NUL, at most [`MAX_ERROR_CHARS`] characters.
     pub fn new(class: ErrorClass, error: &str) -> Self {
-        let error = error
-            .chars()
-            .filter(|c| *c != '\0')
-            .take(MAX_ERROR_CHARS)
-            .collect();
-        Self {
-            class,
-            error,
-            retry_after: None,
-        }
+        let error = error.chars().filter(|c| *c != '\0').take(MAX_ERROR_CHARS).collect();
+        Self { class, error, retry_after: None }
     }
 }
 
@@ -109,17 +101,8 @@ pub fn decide(row: &ClaimedRow, reports: &[HandlerReport], policy: &RetryPolicy,
         if let (Some(handler), Some(state)) = (handler, state) {
             progress.insert(handler.clone(), state);
         }
-        if let Err(Failure {
-            class,
-            error,
-            retry_after,
-        }) = result
-        {
-            failed.push(FailedAttempt {
-                handler: handler.clone(),
-                class: *class,
-                error: error.clone(),
-            });
+        if let Err(Failure { class, error, retry_after }) = result {
+            failed.push(FailedAttempt { handler: handler.clone(), class: *class, error: error.clone() });
             if !class.is_final() {
                 may_pass = may_pass.max(Some(*retry_after));
             }
@@ -128,11 +111,7 @@ pub fn decide(row: &ClaimedRow, reports: &[HandlerReport], policy: &RetryPolicy,
     match may_pass {
         Some(retry_after) if row.attempts < policy.max_attempts => {
             let delay = policy.delay_or(retry_after, row.attempts, chance);
-            Transition::Retry {
-                delay,
-                progress,
-                failed,
-            }
+            Transition::Retry { delay, progress, failed }
         }
         Some(_) => Transition::Dead { progress, failed },
         None if progress.values().all(|state| *state == HandlerState::Done) => Transition::Dispatched,
@@ -154,11 +133,7 @@ pub enum Expiry {
 /// A row dies of crashes only when it ran alone: one that merely shared a batch with the culprit is always tried
 /// once more, even beyond the cap.
 pub fn decide_expired(attempts: u32, isolated: bool, max_attempts: u32) -> Expiry {
-    if isolated && attempts >= max_attempts {
-        Expiry::Dead
-    } else {
-        Expiry::RunAlone
-    }
+    if isolated && attempts >= max_attempts { Expiry::Dead } else { Expiry::RunAlone }
 }
 
 #[cfg(test)]

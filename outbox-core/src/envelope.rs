@@ -101,20 +101,11 @@ impl Envelope {
     ///
     /// As [`new`](Self::new).
     pub fn with_id<E: OutboxEvent>(message_id: MessageId, event: &E) -> Result<Self, EventError> {
-        Self::raised(
-            Stamp {
-                message_id,
-                ..Stamp::now()
-            },
-            event,
-        )
+        Self::raised(Stamp { message_id, ..Stamp::now() }, event)
     }
 
     pub(crate) fn raised<E: OutboxEvent>(stamp: Stamp, event: &E) -> Result<Self, EventError> {
-        let Stamp {
-            message_id,
-            occurred_at,
-        } = stamp;
+        let Stamp { message_id, occurred_at } = stamp;
         let payload = serde_json::to_string(event).map_err(|error| EventError::Encode {
             event: E::LOGICAL_NAME.to_owned(),
             message_id,
@@ -179,9 +170,7 @@ impl Envelope {
     /// The ordering key, unless it is the key of its aggregate: the aggregate's own row is locked by its save, for any
     /// other key a writer must lock something else.
     pub fn free_key(&self) -> Option<&str> {
-        self.ordering_key
-            .as_deref()
-            .filter(|_| !self.is_ordered_by_aggregate())
+        self.ordering_key.as_deref().filter(|_| !self.is_ordered_by_aggregate())
     }
 
     /// Whether its order is that of its aggregate.
@@ -235,51 +224,23 @@ impl Envelope {
             return Err(EventError::NeedsAggregate { event, message_id });
         }
         let texts = [
-            (
-                "aggregate id",
-                self.aggregate_id.as_deref(),
-                MAX_AGGREGATE_ID_BYTES,
-            ),
-            (
-                "ordering key",
-                self.ordering_key.as_deref(),
-                MAX_ORDERING_KEY_BYTES,
-            ),
-            (
-                "correlation id",
-                self.correlation_id.as_deref(),
-                MAX_CORRELATION_ID_BYTES,
-            ),
+            ("aggregate id", self.aggregate_id.as_deref(), MAX_AGGREGATE_ID_BYTES),
+            ("ordering key", self.ordering_key.as_deref(), MAX_ORDERING_KEY_BYTES),
+            ("correlation id", self.correlation_id.as_deref(), MAX_CORRELATION_ID_BYTES),
         ];
         for (field, text, limit) in texts {
             let Some(text) = text else { continue };
             if text.len() > limit {
-                return Err(EventError::TooLong {
-                    event,
-                    message_id,
-                    field,
-                    bytes: text.len(),
-                    limit,
-                });
+                return Err(EventError::TooLong { event, message_id, field, bytes: text.len(), limit });
             }
             if text.contains('\0') {
-                return Err(EventError::Nul {
-                    event,
-                    message_id,
-                    field,
-                });
+                return Err(EventError::Nul { event, message_id, field });
             }
         }
         let bytes = self.headers_json().len();
         if bytes > MAX_HEADERS_BYTES {
             let (field, limit) = ("headers", MAX_HEADERS_BYTES);
-            return Err(EventError::TooLong {
-                event,
-                message_id,
-                field,
-                bytes,
-                limit,
-            });
+            return Err(EventError::TooLong { event, message_id, field, bytes, limit });
         }
         Ok(())
     }
@@ -313,9 +274,6 @@ pub(crate) struct Stamp {
 impl Stamp {
     pub(crate) fn now() -> Self {
         // Whole microseconds are what the databases keep; more would come back different from what was raised.
-        Self {
-            message_id: MessageId::new(),
-            occurred_at: Utc::now().trunc_subsecs(6),
-        }
+        Self { message_id: MessageId::new(), occurred_at: Utc::now().trunc_subsecs(6) }
     }
 }

@@ -28,20 +28,15 @@ pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
         });
     }
     if let Some(class) = reader.get::<Option<String>>("error_class")? {
-        whole.last_error = Some((
-            reader.parsed(&class)?,
-            reader.get::<Option<String>>("last_error")?.unwrap_or_default(),
-        ));
+        whole.last_error =
+            Some((reader.parsed(&class)?, reader.get::<Option<String>>("last_error")?.unwrap_or_default()));
     }
     Ok(whole)
 }
 
 /// A row of a claim, with the attempts and claims that it has in the result.
 pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
-    let id = RowId(
-        row.try_get("", "id")
-            .map_err(|error| unreadable(&"?", "id", error))?,
-    );
+    let id = RowId(row.try_get("", "id").map_err(|error| unreadable(&"?", "id", error))?);
     let reader = Reader { row, id };
     Ok(ClaimedRow {
         id,
@@ -54,8 +49,7 @@ pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
 
 /// When a claimed row became due, to bring the rows of a claim into order: RETURNING promises none.
 pub(crate) fn due_at(row: &QueryResult) -> Result<DateTime<Utc>, StoreError> {
-    row.try_get("", "available_at")
-        .map_err(|error| unreadable(&"?", "available_at", error))
+    row.try_get("", "available_at").map_err(|error| unreadable(&"?", "available_at", error))
 }
 
 struct Reader<'a> {
@@ -65,17 +59,14 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn get<T: TryGetable>(&self, column: &'static str) -> Result<T, StoreError> {
-        self.row
-            .try_get("", column)
-            .map_err(|error| unreadable(&self.id, column, error))
+        self.row.try_get("", column).map_err(|error| unreadable(&self.id, column, error))
     }
 
     fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
         &self,
         text: &str,
     ) -> Result<T, StoreError> {
-        text.parse()
-            .map_err(|error: T::Err| unreadable(&self.id, "status or error_class", error))
+        text.parse().map_err(|error: T::Err| unreadable(&self.id, "status or error_class", error))
     }
 
     fn unsigned(&self, column: &'static str) -> Result<u32, StoreError> {

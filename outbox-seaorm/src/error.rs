@@ -75,10 +75,6 @@ impl From<SaveError> for DbErr {
 impl SaveError {
     /// An error of a statement of ours.
     pub(crate) fn of_outbox(error: DbErr) -> Self {
-        if fault(&error) == Fault::Schema {
-            Self::Schema(error)
-        } else {
-            Self::Database(error)
-        }
+        if fault(&error) == Fault::Schema { Self::Schema(error) } else { Self::Database(error) }
     }
 }

@@ -29,9 +29,7 @@ pub(crate) async fn insert(
     envelopes.iter().try_for_each(Envelope::check)?;
     let dialect = Dialect::of(tx.get_database_backend())?;
     for part in parts(envelopes) {
-        tx.execute_raw(insert_statement(dialect, tables, part, ""))
-            .await
-            .map_err(SaveError::of_outbox)?;
+        tx.execute_raw(insert_statement(dialect, tables, part, "")).await.map_err(SaveError::of_outbox)?;
     }
     Ok(())
 }
@@ -44,12 +42,7 @@ pub(crate) async fn insert_once(
 ) -> Result<(RowId, bool), SaveError> {
     envelope.check()?;
     let dialect = Dialect::of(tx.get_database_backend())?;
-    let insert = insert_statement(
-        dialect,
-        tables,
-        std::slice::from_ref(envelope),
-        dialect.insert_once,
-    );
+    let insert = insert_statement(dialect, tables, std::slice::from_ref(envelope), dialect.insert_once);
     let is_new = match tx.execute_raw(insert).await {
         Ok(result) => result.rows_affected() == 1,
         Err(error) if fault(&error) == Fault::Duplicate => false,
@@ -58,11 +51,8 @@ pub(crate) async fn insert_once(
     let holes = Holes::default().with("message_id", envelope.message_id.as_uuid());
     let sql = "SELECT id FROM {outbox} WHERE message_id = :message_id";
     let select = statement(dialect.backend, &tables.for_backend(dialect.backend), sql, &holes);
-    let row = tx
-        .query_one_raw(select)
-        .await
-        .map_err(SaveError::of_outbox)?
-        .ok_or(DbErr::RecordNotInserted)?;
+    let row =
+        tx.query_one_raw(select).await.map_err(SaveError::of_outbox)?.ok_or(DbErr::RecordNotInserted)?;
     Ok((RowId(row.try_get("", "id")?), is_new))
 }
 
@@ -79,10 +69,8 @@ pub(crate) async fn stored(
         let ids = part.iter().map(|id| Value::from(id.as_uuid())).collect();
         let holes = Holes::default().with("ids", Hole::Values(ids));
         let sql = "SELECT message_id FROM {outbox} WHERE message_id IN (:ids)";
-        let rows = tx
-            .query_all_raw(statement(backend, &names, sql, &holes))
-            .await
-            .map_err(SaveError::of_outbox)?;
+        let rows =
+            tx.query_all_raw(statement(backend, &names, sql, &holes)).await.map_err(SaveError::of_outbox)?;
         for row in rows {
             found.insert(MessageId::from(row.try_get::<uuid::Uuid>("", "message_id")?));
         }
@@ -100,10 +88,8 @@ pub(crate) async fn lock_keys(
     let keys: BTreeSet<&str> = envelopes.iter().filter_map(Envelope::free_key).collect();
     let dialect = Dialect::of(tx.get_database_backend())?;
     for part in keys.into_iter().collect::<Vec<_>>().chunks(MAX_ROWS) {
-        let holes = Holes::default().with(
-            "keys",
-            Hole::Rows(part.iter().map(|key| vec![(*key).into()]).collect()),
-        );
+        let holes =
+            Holes::default().with("keys", Hole::Rows(part.iter().map(|key| vec![(*key).into()]).collect()));
         let names = tables.for_backend(dialect.backend);
         let lock = statement(dialect.backend, &names, dialect.lock_keys, &holes);
         tx.execute_raw(lock).await.map_err(SaveError::of_outbox)?;
@@ -179,9 +165,6 @@ mod tests {
         assert_eq!(lengths(&[]), [] as [usize; 0]);
         assert_eq!(lengths(&envelopes(&[100; 500])), [500]);
         assert_eq!(lengths(&envelopes(&[1; MAX_ROWS + 1])), [MAX_ROWS, 1]);
-        assert_eq!(
-            lengths(&envelopes(&[MAX_BYTES / 2, MAX_BYTES / 2, 1, MAX_BYTES, 1])),
-            [2, 1, 1, 1]
-        );
+        assert_eq!(lengths(&envelopes(&[MAX_BYTES / 2, MAX_BYTES / 2, 1, MAX_BYTES, 1])), [2, 1, 1, 1]);
     }
 }

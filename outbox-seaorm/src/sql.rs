@@ -35,10 +35,7 @@ impl Holes {
     }
 
     fn get(&self, name: &str) -> Option<&Hole> {
-        self.0
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, hole)| hole)
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, hole)| hole)
     }
 }
 
@@ -46,11 +43,7 @@ impl Holes {
 ///
 /// PostgreSQL's `::` is not understood; write `CAST(… AS …)`. A `:` that no hole's name follows is left as it is.
 pub(crate) fn statement(backend: DbBackend, names: &QuotedNames, sql: &str, holes: &Holes) -> Statement {
-    let mut writer = Writer {
-        backend,
-        text: String::with_capacity(sql.len() + 128),
-        values: Vec::new(),
-    };
+    let mut writer = Writer { backend, text: String::with_capacity(sql.len() + 128), values: Vec::new() };
     writer.fill(&names.fill(sql), holes);
     Statement::from_sql_and_values(backend, writer.text, writer.values)
 }
@@ -66,9 +59,7 @@ impl Writer {
         let mut rest = sql;
         while let Some((before, after)) = rest.split_once(':') {
             self.text.push_str(before);
-            let end = after
-                .find(|c: char| !c.is_ascii_lowercase() && c != '_')
-                .unwrap_or(after.len());
+            let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(after.len());
             let (name, tail) = after.split_at(end);
             match holes.get(name) {
                 Some(hole) => self.hole(hole),
@@ -122,10 +113,7 @@ mod tests {
     fn holes_become_the_backends_placeholders_in_order() {
         let holes = Holes::default()
             .with("ids", Hole::Values(vec![1.into(), 2.into()]))
-            .with(
-                "routes",
-                Hole::Rows(vec![vec!["a".into(), 1.into()], vec!["b".into(), 2.into()]]),
-            )
+            .with("routes", Hole::Rows(vec![vec!["a".into(), 1.into()], vec!["b".into(), 2.into()]]))
             .with("now", Hole::Sql("now()"))
             .with("by", "me");
         let sql = "UPDATE {outbox} SET at = :now, by = :by, t = '10:30:x' WHERE id IN (:ids) AND (t, v) IN (:routes)";
@@ -136,10 +124,6 @@ mod tests {
             r#"UPDATE "outbox" SET at = now(), by = $1, t = '10:30:x' WHERE id IN ($2, $3) AND (t, v) IN (($4, $5), ($6, $7))"#
         );
         assert_eq!(postgres.values.map(|values| values.0.len()), Some(7));
-        assert!(
-            build(DbBackend::MySql)
-                .sql
-                .contains("by = ?, t = '10:30:x' WHERE id IN (?, ?)")
-        );
+        assert!(build(DbBackend::MySql).sql.contains("by = ?, t = '10:30:x' WHERE id IN (?, ?)"));
     }
 }

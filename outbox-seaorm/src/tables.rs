@@ -29,10 +29,7 @@ impl Default for TableNames {
 impl TableNames {
     /// The default names: `outbox`, `outbox_attempts`, `inbox`, `outbox_keys`, `outbox_lanes`, `outbox_control`.
     pub const fn new() -> Self {
-        Self {
-            schema: None,
-            prefix: "",
-        }
+        Self { schema: None, prefix: "" }
     }
 
     /// Puts the tables into a schema (MySQL: a database; SQLite: an attached database). It must exist.
@@ -43,10 +40,7 @@ impl TableNames {
     pub const fn schema(self, schema: &'static str) -> Self {
         assert!(!schema.is_empty(), "the schema of the outbox's tables is empty");
         assert!(!has_nul(schema), "the schema of the outbox's tables contains NUL");
-        Self {
-            schema: Some(schema),
-            ..self
-        }
+        Self { schema: Some(schema), ..self }
     }
 
     /// Puts a prefix before each table, index and constraint.
@@ -56,10 +50,7 @@ impl TableNames {
     /// When it is longer than 30 bytes (PostgreSQL cuts names at 63) or contains NUL; in a constant this is a compile
     /// error.
     pub const fn prefix(self, prefix: &'static str) -> Self {
-        assert!(
-            prefix.len() <= 30,
-            "the prefix of the outbox's tables is longer than 30 bytes"
-        );
+        assert!(prefix.len() <= 30, "the prefix of the outbox's tables is longer than 30 bytes");
         assert!(!has_nul(prefix), "the prefix of the outbox's tables contains NUL");
         Self { prefix, ..self }
     }
@@ -78,10 +69,7 @@ impl TableNames {
     }
 
     pub(crate) fn for_backend(self, backend: DbBackend) -> QuotedNames {
-        QuotedNames {
-            names: self,
-            quote: if backend == DbBackend::MySql { '`' } else { '"' },
-        }
+        QuotedNames { names: self, quote: if backend == DbBackend::MySql { '`' } else { '"' } }
     }
 }
 
@@ -117,18 +105,13 @@ const TABLES: [(&str, &str); 6] = [
 impl QuotedNames {
     fn quoted(&self, name: &str) -> String {
         let quote = self.quote;
-        format!(
-            "{quote}{}{quote}",
-            name.replace(quote, &format!("{quote}{quote}"))
-        )
+        format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
     }
 
     /// A table or index with its schema.
     pub(crate) fn qualified(&self, name: &str) -> String {
         let name = self.quoted(&self.names.raw(name));
-        self.names
-            .schema
-            .map_or(name.clone(), |schema| format!("{}.{name}", self.quoted(schema)))
+        self.names.schema.map_or(name.clone(), |schema| format!("{}.{name}", self.quoted(schema)))
     }
 
     /// Fills `{outbox}` and the other tables, `{bare:table}` (without the schema), `{index:name}` (with it) and
@@ -138,9 +121,7 @@ impl QuotedNames {
         let mut rest = sql;
         while let Some((before, after)) = rest.split_once('{') {
             filled.push_str(before);
-            let hole = after
-                .split_once('}')
-                .and_then(|(hole, after)| Some((self.hole(hole)?, after)));
+            let hole = after.split_once('}').and_then(|(hole, after)| Some((self.hole(hole)?, after)));
             match hole {
                 Some((name, after)) => {
                     filled.push_str(&name);
@@ -157,12 +138,7 @@ impl QuotedNames {
     }
 
     fn hole(&self, hole: &str) -> Option<String> {
-        let table = |short: &str| {
-            TABLES
-                .into_iter()
-                .find(|(name, _)| *name == short)
-                .map(|(_, table)| table)
-        };
+        let table = |short: &str| TABLES.into_iter().find(|(name, _)| *name == short).map(|(_, table)| table);
         match hole.split_once(':') {
             None => table(hole).map(|table| self.qualified(table)),
             Some(("bare", short)) => table(short).map(|table| self.quoted(&self.names.raw(table))),
@@ -180,16 +156,9 @@ mod tests {
     #[test]
     fn names_are_quoted_so_that_any_name_is_just_a_name() {
         let names = TableNames::new().schema("My \"App\"").prefix("Order");
-        let filled = names
-            .for_backend(DbBackend::Postgres)
-            .fill("SELECT '{}' FROM {outbox}, {bare:keys}, {name:x}");
-        assert_eq!(
-            filled,
-            r#"SELECT '{}' FROM "My ""App"""."Orderoutbox", "Orderoutbox_keys", "Orderx""#
-        );
-        assert_eq!(
-            TableNames::new().for_backend(DbBackend::MySql).fill("{attempts}"),
-            "`outbox_attempts`"
-        );
+        let filled =
+            names.for_backend(DbBackend::Postgres).fill("SELECT '{}' FROM {outbox}, {bare:keys}, {name:x}");
+        assert_eq!(filled, r#"SELECT '{}' FROM "My ""App"""."Orderoutbox", "Orderoutbox_keys", "Orderx""#);
+        assert_eq!(TableNames::new().for_backend(DbBackend::MySql).fill("{attempts}"), "`outbox_attempts`");
     }
 }

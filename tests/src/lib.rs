@@ -1,1 +1,14 @@
+//! The harness of the integration tests: databases, sample events and aggregates, and the store's conformance suite.
+//!
+//! Every test gets a database of its own. PostgreSQL and MySQL/MariaDB are found by `OUTBOX_TEST_POSTGRES_URL` and
+//! `OUTBOX_TEST_MYSQL_URL`, which `scripts/test.sh` sets; a missing one is a failure.
 
+pub mod conformance;
+pub mod database;
+pub mod entities;
+pub mod events;
+mod macros;
+pub mod process;
+pub mod statements;
+pub mod subject;
+pub mod wait;

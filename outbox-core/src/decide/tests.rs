@@ -6,76 +6,36 @@ use crate::{
 
 fn row(attempts: u32, progress: &[(&str, HandlerState)]) -> ClaimedRow {
     let envelope = Envelope::stored(MessageId::new(), "orders.order-placed".into(), 1, "{}".into());
-    let progress = progress
-        .iter()
-        .map(|(id, state)| ((*id).to_owned(), *state))
-        .collect();
-    ClaimedRow {
-        id: RowId(1),
-        envelope,
-        attempts,
-        claims: 1,
-        progress,
-    }
+    let progress = progress.iter().map(|(id, state)| ((*id).to_owned(), *state)).collect();
+    ClaimedRow { id: RowId(1), envelope, attempts, claims: 1, progress }
 }
 
 fn ok(handler: &str) -> HandlerReport {
-    HandlerReport {
-        handler: Some(handler.into()),
-        result: Ok(()),
-    }
+    HandlerReport { handler: Some(handler.into()), result: Ok(()) }
 }
 
 fn failed(handler: &str, class: ErrorClass) -> HandlerReport {
-    HandlerReport {
-        handler: Some(handler.into()),
-        result: Err(Failure::new(class, "no")),
-    }
+    HandlerReport { handler: Some(handler.into()), result: Err(Failure::new(class, "no")) }
 }
 
 fn verdict(row: &ClaimedRow, reports: &[HandlerReport]) -> Transition {
-    decide(
-        row,
-        reports,
-        &RetryPolicy {
-            max_attempts: 3,
-            ..RetryPolicy::default()
-        },
-        1.0,
-    )
+    decide(row, reports, &RetryPolicy { max_attempts: 3, ..RetryPolicy::default() }, 1.0)
 }
 
 #[test]
 fn dispatches_when_every_handler_succeeded_now_or_before() {
     assert_eq!(verdict(&row(1, &[]), &[ok("a"), ok("b")]), Transition::Dispatched);
-    assert_eq!(
-        verdict(&row(2, &[("a", HandlerState::Done)]), &[ok("b")]),
-        Transition::Dispatched
-    );
+    assert_eq!(verdict(&row(2, &[("a", HandlerState::Done)]), &[ok("b")]), Transition::Dispatched);
 }
 
 #[test]
 fn retries_only_what_may_pass_and_remembers_the_rest() {
-    let reports = [
-        ok("a"),
-        failed("b", ErrorClass::Transient),
-        failed("c", ErrorClass::Terminal),
-    ];
-    let Transition::Retry {
-        delay,
-        progress,
-        failed,
-    } = verdict(&row(1, &[]), &reports)
-    else {
-        panic!()
-    };
+    let reports = [ok("a"), failed("b", ErrorClass::Transient), failed("c", ErrorClass::Terminal)];
+    let Transition::Retry { delay, progress, failed } = verdict(&row(1, &[]), &reports) else { panic!() };
     assert_eq!(delay, Duration::from_secs(1));
     assert_eq!(
         progress.into_iter().collect::<Vec<_>>(),
-        [
-            ("a".to_owned(), HandlerState::Done),
-            ("c".to_owned(), HandlerState::Refused),
-        ]
+        [("a".to_owned(), HandlerState::Done), ("c".to_owned(), HandlerState::Refused),]
     );
     assert_eq!(failed.len(), 2);
 }
@@ -89,33 +49,19 @@ fn a_refusal_is_not_forgotten_when_the_others_succeed_later() {
 #[test]
 fn dies_at_the_cap_and_at_once_when_refused() {
     for class in [ErrorClass::Transient, ErrorClass::Panic, ErrorClass::Timeout] {
-        assert!(matches!(
-            verdict(&row(2, &[]), &[failed("a", class)]),
-            Transition::Retry { .. }
-        ));
-        assert!(matches!(
-            verdict(&row(3, &[]), &[failed("a", class)]),
-            Transition::Dead { .. }
-        ));
+        assert!(matches!(verdict(&row(2, &[]), &[failed("a", class)]), Transition::Retry { .. }));
+        assert!(matches!(verdict(&row(3, &[]), &[failed("a", class)]), Transition::Dead { .. }));
     }
     for class in [ErrorClass::Terminal, ErrorClass::Decode] {
-        assert!(matches!(
-            verdict(&row(1, &[]), &[failed("a", class)]),
-            Transition::Dead { .. }
-        ));
+        assert!(matches!(verdict(&row(1, &[]), &[failed("a", class)]), Transition::Dead { .. }));
     }
 }
 
 #[test]
 fn a_handlers_own_delay_wins_over_the_curve() {
     let mut report = failed("a", ErrorClass::Transient);
-    report.result = report.result.map_err(|f| Failure {
-        retry_after: Some(Duration::from_secs(77)),
-        ..f
-    });
-    let Transition::Retry { delay, .. } = verdict(&row(1, &[]), &[report]) else {
-        panic!()
-    };
+    report.result = report.result.map_err(|f| Failure { retry_after: Some(Duration::from_secs(77)), ..f });
+    let Transition::Retry { delay, .. } = verdict(&row(1, &[]), &[report]) else { panic!() };
     assert_eq!(delay, Duration::from_secs(77));
 }
 

@@ -67,9 +67,6 @@ mod tests {
         let shape = decode_json::<u32>("\"alice@example.com\"").unwrap_err();
         assert_eq!(shape, DecodeError::Shape { line: 1, column: 19 });
         assert!(!format!("{shape} {shape:?}").contains("alice"));
-        assert!(matches!(
-            decode_json::<Vec<u32>>("[1"),
-            Err(DecodeError::Syntax { .. })
-        ));
+        assert!(matches!(decode_json::<Vec<u32>>("[1"), Err(DecodeError::Syntax { .. })));
     }
 }

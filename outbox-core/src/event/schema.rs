@@ -19,14 +19,8 @@ impl PayloadSchemas {
     pub fn of<T: JsonSchema>() -> Self {
         let draft = SchemaSettings::draft2020_12;
         Self {
-            written: draft()
-                .for_serialize()
-                .into_generator()
-                .into_root_schema_for::<T>(),
-            readable: draft()
-                .for_deserialize()
-                .into_generator()
-                .into_root_schema_for::<T>(),
+            written: draft().for_serialize().into_generator().into_root_schema_for::<T>(),
+            readable: draft().for_deserialize().into_generator().into_root_schema_for::<T>(),
         }
     }
 }

@@ -20,28 +20,16 @@ pub struct HandlerError {
 impl HandlerError {
     /// May pass: try again later. For values that are no `std::error::Error`, such as a text.
     pub fn transient(error: impl Into<Source>) -> Self {
-        Self {
-            class: ErrorClass::Transient,
-            retry_after: None,
-            source: error.into(),
-        }
+        Self { class: ErrorClass::Transient, retry_after: None, source: error.into() }
     }
 
     /// Will never pass: keep the message as a dead letter at once.
     pub fn terminal(error: impl Into<Source>) -> Self {
-        Self {
-            class: ErrorClass::Terminal,
-            retry_after: None,
-            source: error.into(),
-        }
+        Self { class: ErrorClass::Terminal, retry_after: None, source: error.into() }
     }
 
     pub(crate) fn decode(error: impl Into<Source>) -> Self {
-        Self {
-            class: ErrorClass::Decode,
-            retry_after: None,
-            source: error.into(),
-        }
+        Self { class: ErrorClass::Decode, retry_after: None, source: error.into() }
     }
 
     /// Asks for a delay instead of the backoff; at most one day is granted. Without effect on a terminal error.
@@ -64,10 +52,7 @@ impl HandlerError {
             text.push_str(&error.to_string());
             cause = error.source();
         }
-        Failure {
-            retry_after: self.retry_after,
-            ..Failure::new(self.class, &text)
-        }
+        Failure { retry_after: self.retry_after, ..Failure::new(self.class, &text) }
     }
 }
 

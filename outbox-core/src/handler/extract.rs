@@ -83,10 +83,7 @@ impl<T: Clone + Send + Sync + 'static> FromMessage for State<T> {
     }
 
     fn requires() -> Option<Requirement> {
-        Some(Requirement {
-            type_id: TypeId::of::<T>(),
-            type_name: type_name::<T>(),
-        })
+        Some(Requirement { type_id: TypeId::of::<T>(), type_name: type_name::<T>() })
     }
 }
 

@@ -38,10 +38,7 @@ pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new(
-        ErrorClass::Panic,
-        text.unwrap_or("the handler panicked with a value that is no text"),
-    )
+    Failure::new(ErrorClass::Panic, text.unwrap_or("the handler panicked with a value that is no text"))
 }
 
 struct CatchUnwind(Option<HandlerFuture>);

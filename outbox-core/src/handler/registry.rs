@@ -19,10 +19,7 @@ impl Source {
     #[track_caller]
     pub(crate) fn caller() -> Self {
         let place = std::panic::Location::caller();
-        Self {
-            file: place.file(),
-            line: place.line(),
-        }
+        Self { file: place.file(), line: place.line() }
     }
 }
 

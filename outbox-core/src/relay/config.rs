@@ -46,14 +46,8 @@ impl Default for RelayConfig {
 fn default_name() -> String {
     let host = std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/etc/hostname"));
     let host = host.unwrap_or_default();
-    let host = Some(host.trim())
-        .filter(|host| !host.is_empty())
-        .unwrap_or("relay");
-    format!(
-        "{}:{}",
-        host.chars().take(100).collect::<String>(),
-        std::process::id()
-    )
+    let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or("relay");
+    format!("{}:{}", host.chars().take(100).collect::<String>(), std::process::id())
 }
 
 /// Everything that is wrong with a [`RelayConfig`].
@@ -81,10 +75,7 @@ impl RelayConfig {
         let rules = [
             (
                 (1..=200).contains(&self.name.len()) && !self.name.contains('\0'),
-                format!(
-                    "name must have 1 to 200 bytes and no NUL, it has {}",
-                    self.name.len()
-                ),
+                format!("name must have 1 to 200 bytes and no NUL, it has {}", self.name.len()),
             ),
             (
                 (1..=1_000).contains(&self.batch_size),
@@ -114,33 +105,20 @@ impl RelayConfig {
             ),
             (
                 self.shutdown_timeout <= DAY,
-                format!(
-                    "shutdown_timeout must be at most 24 h, it is {:?}",
-                    self.shutdown_timeout
-                ),
+                format!("shutdown_timeout must be at most 24 h, it is {:?}", self.shutdown_timeout),
             ),
             (
                 (1..=1_000_000).contains(&self.retry.max_attempts),
-                format!(
-                    "retry.max_attempts must be 1 to 1000000, it is {}",
-                    self.retry.max_attempts
-                ),
+                format!("retry.max_attempts must be 1 to 1000000, it is {}", self.retry.max_attempts),
             ),
             (
                 self.retry.cap <= 30 * DAY,
                 format!("retry.cap must be at most 30 days, it is {:?}", self.retry.cap),
             ),
         ];
-        let problems: Vec<_> = rules
-            .into_iter()
-            .filter(|(holds, _)| !holds)
-            .map(|(_, problem)| problem)
-            .collect();
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigError(problems))
-        }
+        let problems: Vec<_> =
+            rules.into_iter().filter(|(holds, _)| !holds).map(|(_, problem)| problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError(problems)) }
     }
 }
 
@@ -163,11 +141,7 @@ mod tests {
             handler_timeout: Duration::from_secs(1),
             poll_min: Duration::from_secs(2),
             shutdown_timeout: Duration::MAX,
-            retry: RetryPolicy {
-                max_attempts: 0,
-                cap: Duration::MAX,
-                ..RetryPolicy::default()
-            },
+            retry: RetryPolicy { max_attempts: 0, cap: Duration::MAX, ..RetryPolicy::default() },
             ..RelayConfig::default()
         };
         let ConfigError(problems) = config.validate().unwrap_err();

@@ -107,8 +107,7 @@ impl<S: OutboxStore> Engine<S> {
 
     /// The lease is counted from before the claim was sent, so ours ends no later than the database's.
     fn start(&mut self, row: ClaimedRow, token: LeaseToken, asked: std::time::Instant) {
-        self.in_flight
-            .start(&self.router, row, token, asked + self.config.lease);
+        self.in_flight.start(&self.router, row, token, asked + self.config.lease);
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -155,11 +154,7 @@ impl<S: OutboxStore> Engine<S> {
         if self.marks.is_empty() {
             self.flush_at = Instant::now() + MARK_DELAY;
         }
-        self.marks.push(Mark {
-            id: row.id,
-            token,
-            transition,
-        });
+        self.marks.push(Mark { id: row.id, token, transition });
     }
 
     fn has_marks(&self) -> bool {
@@ -203,11 +198,8 @@ impl<S: OutboxStore> Engine<S> {
         if self.expired.ended_alone() {
             return;
         }
-        let looked = if self.owned() == 0 {
-            self.take_over().await.map(drop)
-        } else {
-            self.note_expired().await
-        };
+        let looked =
+            if self.owned() == 0 { self.take_over().await.map(drop) } else { self.note_expired().await };
         if let Err(error) = looked {
             log_failure("take over", &error);
             self.expired.failed();
@@ -215,19 +207,13 @@ impl<S: OutboxStore> Engine<S> {
     }
 
     async fn note_expired(&mut self) -> Result<(), StoreError> {
-        let waiting = self
-            .store
-            .has_expired(&self.take_over_request(LeaseToken::new()))
-            .await?;
+        let waiting = self.store.has_expired(&self.take_over_request(LeaseToken::new())).await?;
         self.expired.noted(waiting);
         Ok(())
     }
 
     fn take_over_request(&self, token: LeaseToken) -> TakeOver<'_> {
-        TakeOver {
-            claim: self.request(token, 1),
-            max_attempts: self.config.retry.max_attempts,
-        }
+        TakeOver { claim: self.request(token, 1), max_attempts: self.config.retry.max_attempts }
     }
 
     async fn take_over(&mut self) -> Result<bool, StoreError> {
@@ -333,7 +319,5 @@ fn log_transition(row: &ClaimedRow, transition: &Transition) {
 }
 
 fn first(failed: &[crate::decide::FailedAttempt]) -> (&'static str, &str) {
-    failed
-        .first()
-        .map_or(("", ""), |failed| (failed.class.as_str(), failed.error.as_str()))
+    failed.first().map_or(("", ""), |failed| (failed.class.as_str(), failed.error.as_str()))
 }

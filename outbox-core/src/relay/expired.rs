@@ -30,12 +30,7 @@ pub(crate) struct Expired {
 impl Expired {
     pub(crate) fn new(lease: Duration) -> Self {
         let interval = (lease / 4).clamp(LOOK.0, LOOK.1);
-        Self {
-            turn: Turn::Ordinary,
-            due: Instant::now(),
-            interval,
-            look_after_claim: false,
-        }
+        Self { turn: Turn::Ordinary, due: Instant::now(), interval, look_after_claim: false }
     }
 
     pub(crate) fn allows_claims(&self) -> bool {

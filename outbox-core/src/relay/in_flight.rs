@@ -55,12 +55,7 @@ pub(crate) struct InFlight {
 impl InFlight {
     pub(crate) fn new(concurrency: usize, handler_timeout: Duration) -> Self {
         let slots = Arc::new(Semaphore::new(concurrency));
-        Self {
-            tasks: JoinSet::new(),
-            tracked: HashMap::new(),
-            slots,
-            handler_timeout,
-        }
+        Self { tasks: JoinSet::new(), tracked: HashMap::new(), slots, handler_timeout }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -75,15 +70,8 @@ impl InFlight {
     pub(crate) fn start(&mut self, router: &Router, row: ClaimedRow, token: LeaseToken, lease_ends: Instant) {
         let row = Arc::new(row);
         let reports = Reports::default();
-        let timing = Timing {
-            lease_ends,
-            handler_timeout: self.handler_timeout,
-        };
-        let tracked = Tracked {
-            row: row.clone(),
-            token,
-            reports: reports.clone(),
-        };
+        let timing = Timing { lease_ends, handler_timeout: self.handler_timeout };
+        let tracked = Tracked { row: row.clone(), token, reports: reports.clone() };
         let (router, slots) = (router.clone(), self.slots.clone());
         let task = self.tasks.spawn(async move {
             let Ok(_slot) = slots.acquire().await else {
@@ -126,16 +114,10 @@ impl InFlight {
             let mut failure = Failure::new(ErrorClass::Interrupted, text);
             // The interruption says nothing about the message, so it need not wait.
             failure.retry_after = Some(Duration::ZERO);
-            tracked.reports.push(HandlerReport {
-                handler: None,
-                result: Err(failure),
-            });
+            tracked.reports.push(HandlerReport { handler: None, result: Err(failure) });
             tracked.ended(TaskEnd::Ran)
         };
-        self.tracked
-            .drain()
-            .map(|(_, tracked)| interrupted(tracked))
-            .collect()
+        self.tracked.drain().map(|(_, tracked)| interrupted(tracked)).collect()
     }
 }
 
@@ -146,10 +128,6 @@ impl Tracked {
             TaskEnd::NotStarted => Ending::NotStarted,
             TaskEnd::TooLate => Ending::TooLate,
         };
-        Ended {
-            row: self.row,
-            token: self.token,
-            ending,
-        }
+        Ended { row: self.row, token: self.token, ending }
     }
 }

@@ -59,11 +59,7 @@ pub enum RelayError {
 impl<S: OutboxStore> Relay<S> {
     /// A relay with the default [`RelayConfig`].
     pub fn new(store: S, router: Router) -> Self {
-        Self {
-            store: Arc::new(store),
-            router,
-            config: RelayConfig::default(),
-        }
+        Self { store: Arc::new(store), router, config: RelayConfig::default() }
     }
 
     /// Replaces the configuration; it is validated when the relay starts.
@@ -143,11 +139,7 @@ impl<S: OutboxStore> Relay<S> {
     async fn start(&self) -> Result<Engine<S>, RelayError> {
         self.config.validate()?;
         self.store.check().await?;
-        Ok(Engine::new(
-            self.store.clone(),
-            self.router.clone(),
-            self.config.clone(),
-        ))
+        Ok(Engine::new(self.store.clone(), self.router.clone(), self.config.clone()))
     }
 }
 

@@ -33,13 +33,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) fn new(config: &RelayConfig) -> Self {
         let (min, max) = (config.poll_min, config.poll_max);
-        Self {
-            min,
-            max,
-            wait: min,
-            failing: false,
-            next: Instant::now(),
-        }
+        Self { min, max, wait: min, failing: false, next: Instant::now() }
     }
 
     /// Ready when the next claim is due, or something was committed in this process. Cancel safe.
@@ -57,10 +51,9 @@ impl Pace {
             Found::Full => Duration::ZERO,
             Found::Some => self.min,
             Found::Nothing => self.wait.saturating_mul(2).clamp(self.min, self.max),
-            Found::Failure => self
-                .wait
-                .saturating_mul(2)
-                .clamp(self.min.max(Duration::from_millis(100)), MAX_FAILURE_WAIT),
+            Found::Failure => {
+                self.wait.saturating_mul(2).clamp(self.min.max(Duration::from_millis(100)), MAX_FAILURE_WAIT)
+            }
         };
         // Spread, so that relays which started together do not stay together.
         self.next = Instant::now() + self.wait.mul_f64(0.75 + 0.25 * fastrand::f64());
@@ -92,10 +85,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_commit_in_this_process_ends_the_wait() {
-        let mut pace = Pace::new(&RelayConfig {
-            poll_max: Duration::from_secs(3600),
-            ..RelayConfig::default()
-        });
+        let mut pace =
+            Pace::new(&RelayConfig { poll_max: Duration::from_secs(3600), ..RelayConfig::default() });
         for _ in 0..20 {
             pace.after(Found::Nothing);
         }

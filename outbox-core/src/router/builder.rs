@@ -28,10 +28,8 @@ impl RouterBuilder {
     #[track_caller]
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> Self {
         if !self.states.insert(state) {
-            self.errors.push(RouterError::DuplicateState {
-                state: type_name::<T>(),
-                source: Source::caller(),
-            });
+            self.errors
+                .push(RouterError::DuplicateState { state: type_name::<T>(), source: Source::caller() });
         }
         self
     }
@@ -84,15 +82,7 @@ impl RouterBuilder {
                 H::Event::decode(envelope.event_version, &envelope.payload).map_err(HandlerError::decode)?;
             handler.call(event, call)
         });
-        self.entries.push((
-            Entry {
-                id: id.to_owned(),
-                source,
-                event,
-                run,
-            },
-            H::requires(),
-        ));
+        self.entries.push((Entry { id: id.to_owned(), source, event, run }, H::requires()));
     }
 
     /// Checks everything and builds the router.
@@ -103,18 +93,10 @@ impl RouterBuilder {
     /// that are missing or given twice, expected handlers that are not linked, two types under one logical name,
     /// and handlers of ordered events.
     pub fn build(self) -> Result<Router, RouterErrors> {
-        let Self {
-            entries,
-            states,
-            expected,
-            mut errors,
-            ..
-        } = self;
+        let Self { entries, states, expected, mut errors, .. } = self;
         errors.extend(duplicate_events(&catalog()));
         errors.extend(
-            entries
-                .iter()
-                .flat_map(|(entry, requirements)| entry_errors(entry, requirements, &states)),
+            entries.iter().flat_map(|(entry, requirements)| entry_errors(entry, requirements, &states)),
         );
         errors.extend(id_errors(&entries, expected));
         if !errors.is_empty() {
@@ -125,11 +107,7 @@ impl RouterBuilder {
             by_type.entry(entry.event.event_type).or_default().push(entry);
         }
         let routes = by_type.values().flat_map(|entries| routes(entries)).collect();
-        Ok(Router {
-            by_type: Arc::new(by_type),
-            states: Arc::new(states),
-            routes,
-        })
+        Ok(Router { by_type: Arc::new(by_type), states: Arc::new(states), routes })
     }
 }
 
@@ -138,10 +116,7 @@ fn routes(entries: &[Entry]) -> BTreeSet<Route> {
     let versions = |entry: &Entry| {
         let event = entry.event;
         let readable = (1..=event.event_version).filter(move |version| (event.reads)(*version));
-        readable.map(move |event_version| Route {
-            event_type: event.event_type,
-            event_version,
-        })
+        readable.map(move |event_version| Route { event_type: event.event_type, event_version })
     };
     entries.iter().flat_map(versions).collect()
 }
@@ -150,36 +125,20 @@ fn duplicate_events(events: &[&'static EventDescriptor]) -> Vec<RouterError> {
     let twins = |pair: &&[&'static EventDescriptor]| {
         pair[0].logical_name == pair[1].logical_name && !pair[0].is_same_type(pair[1])
     };
-    events
-        .windows(2)
-        .filter(twins)
-        .map(|pair| RouterError::duplicate_event(pair[0], pair[1]))
-        .collect()
+    events.windows(2).filter(twins).map(|pair| RouterError::duplicate_event(pair[0], pair[1])).collect()
 }
 
 fn entry_errors(entry: &Entry, requirements: &[Requirement], states: &States) -> Vec<RouterError> {
-    let Entry {
-        id, source, event, ..
-    } = entry;
+    let Entry { id, source, event, .. } = entry;
     let mut errors = Vec::new();
     if let Err(reason) = check_id(id) {
-        errors.push(RouterError::InvalidId {
-            id: id.clone(),
-            source: *source,
-            reason,
-        });
+        errors.push(RouterError::InvalidId { id: id.clone(), source: *source, reason });
     }
     if event.ordered {
         let logical_name = event.logical_name;
-        errors.push(RouterError::Ordered {
-            id: id.clone(),
-            source: *source,
-            logical_name,
-        });
+        errors.push(RouterError::Ordered { id: id.clone(), source: *source, logical_name });
     }
-    let missing = requirements
-        .iter()
-        .filter(|requirement| !states.meets(requirement));
+    let missing = requirements.iter().filter(|requirement| !states.meets(requirement));
     errors.extend(missing.map(|requirement| RouterError::MissingState {
         id: id.clone(),
         source: *source,
@@ -193,15 +152,10 @@ fn id_errors(entries: &[(Entry, Vec<Requirement>)], expected: Vec<(String, Sourc
     let mut errors = Vec::new();
     for (Entry { id, source, .. }, _) in entries {
         if let Some(first) = seen.insert(id, *source) {
-            errors.push(RouterError::DuplicateHandler {
-                id: id.clone(),
-                sources: [first, *source],
-            });
+            errors.push(RouterError::DuplicateHandler { id: id.clone(), sources: [first, *source] });
         }
     }
-    let missing = expected
-        .into_iter()
-        .filter(|(id, _)| !seen.contains_key(id.as_str()));
+    let missing = expected.into_iter().filter(|(id, _)| !seen.contains_key(id.as_str()));
     errors.extend(missing.map(|(id, source)| RouterError::NotLinked { id, source }));
     errors
 }
@@ -218,14 +172,11 @@ fn check_id(id: &str) -> Result<(), String> {
             && !segment.contains("--")
     };
     if id.len() > MAX_HANDLER_ID_BYTES {
-        return Err(format!(
-            "has {} bytes, the limit is {MAX_HANDLER_ID_BYTES}",
-            id.len()
-        ));
+        return Err(format!("has {} bytes, the limit is {MAX_HANDLER_ID_BYTES}", id.len()));
     }
     if id.split('.').count() < 2 || !id.split('.').all(segment_is_fine) {
         return Err(
-            "is not two or more lowercase kebab-case segments, such as \"mail.confirm-order\"".to_owned(),
+            "is not two or more lowercase kebab-case segments, such as \"mail.confirm-order\"".to_owned()
         );
     }
     Ok(())

@@ -68,20 +68,14 @@ impl RouterError {
     pub(crate) fn duplicate_event(first: &EventDescriptor, second: &EventDescriptor) -> Self {
         let describe =
             |event: &EventDescriptor| format!("{} ({}:{})", event.rust_type(), event.file, event.line);
-        Self::DuplicateEvent {
-            logical_name: first.logical_name,
-            types: [describe(first), describe(second)],
-        }
+        Self::DuplicateEvent { logical_name: first.logical_name, types: [describe(first), describe(second)] }
     }
 }
 
 impl fmt::Display for RouterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DuplicateHandler {
-                id,
-                sources: [first, second],
-            } => {
+            Self::DuplicateHandler { id, sources: [first, second] } => {
                 write!(
                     f,
                     "handler id {id:?} is used twice, at {first} and at {second}; give each handler its own id"
@@ -102,18 +96,11 @@ impl fmt::Display for RouterError {
                 "handler {id:?}, expected at {source}, is not registered; is its crate linked? Refer to it once, e.g. `use that_crate as _;`, and call .discover()"
             ),
             Self::InvalidId { id, source, reason } => write!(f, "handler id {id:?} ({source}) {reason}"),
-            Self::DuplicateEvent {
-                logical_name,
-                types: [first, second],
-            } => write!(
+            Self::DuplicateEvent { logical_name, types: [first, second] } => write!(
                 f,
                 "event {logical_name} is declared by two types, {first} and {second}; stored rows could be read as either, so rename one"
             ),
-            Self::Ordered {
-                id,
-                source,
-                logical_name,
-            } => write!(
+            Self::Ordered { id, source, logical_name } => write!(
                 f,
                 "handler {id:?} ({source}) handles {logical_name}, which is ordered, and this version delivers without order only; declare `ordering = none` on the event"
             ),

@@ -79,28 +79,15 @@ impl Router {
         let context = MessageContext::new(row, timing);
         let row = context.row();
         let version = row.envelope.event_version;
-        let entries = self
-            .by_type
-            .get(&*row.envelope.event_type)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let readers: Vec<_> = entries
-            .iter()
-            .filter(|entry| (entry.event.reads)(version))
-            .collect();
+        let entries = self.by_type.get(&*row.envelope.event_type).map(Vec::as_slice).unwrap_or_default();
+        let readers: Vec<_> = entries.iter().filter(|entry| (entry.event.reads)(version)).collect();
         if readers.is_empty() {
             return reports.push(unroutable(row));
         }
-        for entry in readers
-            .into_iter()
-            .filter(|entry| !row.progress.contains_key(&entry.id))
-        {
+        for entry in readers.into_iter().filter(|entry| !row.progress.contains_key(&entry.id)) {
             let call = Call::new(context.clone(), self.states.clone());
             let result = guarded(&*entry.run, call).await;
-            reports.push(HandlerReport {
-                handler: Some(entry.id.clone()),
-                result,
-            });
+            reports.push(HandlerReport { handler: Some(entry.id.clone()), result });
         }
     }
 }
@@ -127,8 +114,5 @@ impl Reports {
 /// A relay claims only what its router reads, so this says that somebody else's row was handed in.
 fn unroutable(row: &ClaimedRow) -> HandlerReport {
     let text = format!("no handler of this router reads {}", row.envelope.logical_name());
-    HandlerReport {
-        handler: None,
-        result: Err(Failure::new(ErrorClass::Unroutable, &text)),
-    }
+    HandlerReport { handler: None, result: Err(Failure::new(ErrorClass::Unroutable, &text)) }
 }

@@ -29,11 +29,7 @@ pub struct StoreError {
 impl StoreError {
     /// An error with what happened, to what, and what to do.
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            source: None,
-        }
+        Self { kind, message: message.into(), source: None }
     }
 
     /// Adds the database's own error.
@@ -56,16 +52,12 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        self.source
-            .as_ref()
-            .map_or(Ok(()), |source| write!(f, ": {source}"))
+        self.source.as_ref().map_or(Ok(()), |source| write!(f, ": {source}"))
     }
 }
 
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source
-            .as_ref()
-            .map(|source| &**source as &(dyn Error + 'static))
+        self.source.as_ref().map(|source| &**source as &(dyn Error + 'static))
     }
 }

@@ -27,6 +27,13 @@ pub struct HistoryEntry {
     pub failed: FailedAttempt,
 }
 
+impl HistoryEntry {
+    /// A failed attempt.
+    pub fn new(id: RowId, attempt: u32, relay: String, failed: FailedAttempt) -> Self {
+        Self { id, attempt, relay, failed }
+    }
+}
+
 /// An outbox in memory. Clones share the rows.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
@@ -53,9 +60,7 @@ impl MemoryStore {
             tables.last_id += 1;
             let id = RowId(tables.last_id);
             // A database stamps rows with a clock that is not ahead of its own `now`.
-            tables
-                .rows
-                .insert(id, OutboxRow::pending(id, envelope.clone(), Utc::now()));
+            tables.rows.insert(id, OutboxRow::pending(id, envelope.clone(), Utc::now()));
             id
         };
         Ok(envelopes.iter().map(insert).collect())
@@ -86,21 +91,14 @@ impl OutboxStore for MemoryStore {
         let mut tables = self.lock();
         let due = tables.due(request, now, |row| row.status == Status::Pending);
         let due = due.into_iter().take(request.limit as usize);
-        Ok(due
-            .filter_map(|id| {
-                tables
-                    .rows
-                    .get_mut(&id)
-                    .map(|row| claim(row, request, now, false))
-            })
-            .collect())
+        Ok(due.filter_map(|id| tables.rows.get_mut(&id).map(|row| claim(row, request, now, false))).collect())
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
         let now = request.claim.now.unwrap_or_else(Utc::now);
         let mut tables = self.lock();
         let mut taken = TakenOver::default();
-        for id in tables.due(&request.claim, now, |row| is_expired(row, now)) {
+        for id in tables.expired(&request.claim, now) {
             let Some(row) = tables.rows.get_mut(&id) else {
                 continue;
             };
@@ -133,10 +131,7 @@ impl OutboxStore for MemoryStore {
 
     async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
         let now = request.claim.now.unwrap_or_else(Utc::now);
-        Ok(!self
-            .lock()
-            .due(&request.claim, now, |row| is_expired(row, now))
-            .is_empty())
+        Ok(!self.lock().expired(&request.claim, now).is_empty())
     }
 
     async fn mark(&self, marks: &[Mark], now: Option<DateTime<Utc>>) -> Result<MarkReport, StoreError> {
@@ -163,28 +158,27 @@ impl OutboxStore for MemoryStore {
         let proven = |row: &&OutboxRow| {
             row.status == Status::Dispatched && row.finished_at.is_some_and(|finished| finished < before)
         };
-        let old: Vec<_> = tables
-            .rows
-            .values()
-            .filter(proven)
-            .map(|row| row.id)
-            .take(purge.limit as usize)
-            .collect();
+        let old: Vec<_> =
+            tables.rows.values().filter(proven).map(|row| row.id).take(purge.limit as usize).collect();
         tables.rows.retain(|id, _| !old.contains(id));
         Ok(old.len() as u64)
     }
 
     async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {
-        Ok(self
-            .lock()
-            .rows
-            .values()
-            .find(|row| row.envelope.message_id == id)
-            .cloned())
+        Ok(self.lock().rows.values().find(|row| row.envelope.message_id == id).cloned())
     }
 }
 
 impl Tables {
+    /// Rows with an expired lease, up to the first row that waits for a claim: a database would have to look through
+    /// the whole backlog for those behind it, and they come to the front by themselves.
+    fn expired(&self, request: &ClaimRequest<'_>, now: DateTime<Utc>) -> Vec<RowId> {
+        let waiting = self.due(request, now, |row| row.status == Status::Pending).first().copied();
+        let front = waiting.and_then(|id| self.rows.get(&id)).map(|row| row.available_at);
+        let is_in_front = |row: &OutboxRow| front.is_none_or(|front| row.available_at <= front);
+        self.due(request, now, |row| is_expired(row, now) && is_in_front(row))
+    }
+
     /// Rows that the request may claim and that `state` holds of, in the order in which they became due.
     fn due(
         &self,
@@ -194,10 +188,7 @@ impl Tables {
     ) -> Vec<RowId> {
         let routed = |row: &OutboxRow| {
             let (name, version) = (&*row.envelope.event_type, row.envelope.event_version);
-            request
-                .routes
-                .iter()
-                .any(|route| route.event_type == name && route.event_version == version)
+            request.routes.iter().any(|route| route.event_type == name && route.event_version == version)
         };
         let claimable = |row: &&OutboxRow| {
             row.finished_at.is_none()
@@ -206,12 +197,8 @@ impl Tables {
                 && routed(row)
                 && state(row)
         };
-        let mut due: Vec<_> = self
-            .rows
-            .values()
-            .filter(claimable)
-            .map(|row| (row.available_at, row.id))
-            .collect();
+        let mut due: Vec<_> =
+            self.rows.values().filter(claimable).map(|row| (row.available_at, row.id)).collect();
         due.sort_unstable();
         due.into_iter().map(|(_, id)| id).collect()
     }
@@ -254,11 +241,7 @@ fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Ve
             row.attempts = row.attempts.saturating_sub(1);
             &[]
         }
-        Transition::Retry {
-            delay,
-            progress,
-            failed,
-        } => {
+        Transition::Retry { delay, progress, failed } => {
             row.status = Status::Pending;
             row.available_at = now + delta(*delay);
             row.progress.clone_from(progress);
@@ -276,12 +259,7 @@ fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Ve
     let (id, attempt) = (row.id, row.attempts);
     failed
         .iter()
-        .map(|failed| HistoryEntry {
-            id,
-            attempt,
-            relay: relay.clone(),
-            failed: failed.clone(),
-        })
+        .map(|failed| HistoryEntry { id, attempt, relay: relay.clone(), failed: failed.clone() })
         .collect()
 }
 

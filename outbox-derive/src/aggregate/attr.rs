@@ -9,17 +9,9 @@ use crate::internals::names;
 use crate::internals::symbol::{AGGREGATE, CRATE, EVENTS, NAME, ROOT, TABLES};
 use crate::internals::vocabulary::Vocabulary;
 
-const WORDS: Vocabulary = Vocabulary {
-    attribute: AGGREGATE,
-    words: &[NAME, TABLES, CRATE],
-    reserved: &[],
-};
+const WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[NAME, TABLES, CRATE], reserved: &[] };
 
-const FIELD_WORDS: Vocabulary = Vocabulary {
-    attribute: AGGREGATE,
-    words: &[ROOT, EVENTS],
-    reserved: &[],
-};
+const FIELD_WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[ROOT, EVENTS], reserved: &[] };
 
 /// What the user wrote on the struct, word by word.
 pub(super) struct Attrs<'a> {
@@ -32,12 +24,8 @@ pub(super) struct Attrs<'a> {
 
 impl<'a> Attrs<'a> {
     pub(super) fn parse(cx: &Ctxt, input: &'a DeriveInput) -> Self {
-        let mut attrs = Self {
-            aggregate: None,
-            name: Attr::none(),
-            tables: Attr::none(),
-            krate: Attr::none(),
-        };
+        let mut attrs =
+            Self { aggregate: None, name: Attr::none(), tables: Attr::none(), krate: Attr::none() };
         attrs.aggregate = WORDS.read(cx, &input.attrs, |word| match word.symbol {
             NAME => attrs.name.set(cx, word, name(word)),
             TABLES => attrs.tables.set(cx, word, word.value("path::to::TABLE_NAMES")),
@@ -47,19 +35,14 @@ impl<'a> Attrs<'a> {
     }
 
     pub(super) fn krate(&self) -> Path {
-        self.krate
-            .get()
-            .cloned()
-            .unwrap_or_else(|| parse_quote!(::outbox_seaorm))
+        self.krate.get().cloned().unwrap_or_else(|| parse_quote!(::outbox_seaorm))
     }
 }
 
 fn name(word: &Word<'_>) -> Result<LitStr> {
     let grammar = names::AGGREGATE_NAME;
     let name = word.string(&format!("{:?}", grammar.example))?;
-    grammar
-        .check(&name.value())
-        .map_err(|problem| Error::new(name.span(), problem))?;
+    grammar.check(&name.value()).map_err(|problem| Error::new(name.span(), problem))?;
     Ok(name)
 }
 
@@ -74,11 +57,7 @@ pub(super) enum Role {
 pub(super) fn role(cx: &Ctxt, field: &Field) -> Option<(Role, TokenStream)> {
     let mut role = None;
     FIELD_WORDS.read(cx, &field.attrs, |word| {
-        let this = if word.symbol == ROOT {
-            Role::Root
-        } else {
-            Role::Events
-        };
+        let this = if word.symbol == ROOT { Role::Root } else { Role::Events };
         match &role {
             None => role = Some((this, word.at.clone())),
             Some((first, _)) if *first == this => {
@@ -88,18 +67,12 @@ pub(super) fn role(cx: &Ctxt, field: &Field) -> Option<(Role, TokenStream)> {
         }
     });
     if let Some(silent) = field.attrs.iter().find(|attribute| says_nothing(attribute)) {
-        cx.error(
-            silent,
-            "say what the field is: #[aggregate(root)] or #[aggregate(events)]",
-        );
+        cx.error(silent, "say what the field is: #[aggregate(root)] or #[aggregate(events)]");
     }
     role
 }
 
 fn says_nothing(attribute: &Attribute) -> bool {
     *attribute.path() == AGGREGATE
-        && attribute
-            .meta
-            .require_list()
-            .map_or(true, |list| list.tokens.is_empty())
+        && attribute.meta.require_list().map_or(true, |list| list.tokens.is_empty())
 }

@@ -47,10 +47,7 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
         );
     }
     let parts = fields.and_then(|fields| parts(cx, input, fields));
-    let name = attrs
-        .name
-        .into_value()
-        .unwrap_or_else(|| LitStr::new("invalid", Span::call_site()));
+    let name = attrs.name.into_value().unwrap_or_else(|| LitStr::new("invalid", Span::call_site()));
     Some(Aggregate {
         vis: &input.vis,
         ident: &input.ident,
@@ -97,10 +94,7 @@ fn parts<'a>(cx: &Ctxt, input: &DeriveInput, fields: &'a FieldsNamed) -> Option<
             None => *slot = Some(field),
             Some(first) => {
                 let first = name(first);
-                cx.error(
-                    word,
-                    format_args!("an aggregate has one {what}, and that is `{first}` already"),
-                );
+                cx.error(word, format_args!("an aggregate has one {what}, and that is `{first}` already"));
                 // The code is written all the same, and fills it as it fills any other field.
                 rest.push(field);
             }

@@ -33,17 +33,9 @@ pub(super) fn expand(aggregate: &Aggregate<'_>) -> TokenStream {
 }
 
 fn traits(aggregate: &Aggregate<'_>) -> TokenStream {
-    let Aggregate {
-        ident,
-        name,
-        tables,
-        parts,
-        ..
-    } = aggregate;
+    let Aggregate { ident, name, tables, parts, .. } = aggregate;
     let (root, root_ty, model) = (parts.root, parts.root_ty, parts.model);
-    let tables = tables
-        .as_ref()
-        .map_or_else(|| quote!(__o::TableNames::new()), ToTokens::to_token_stream);
+    let tables = tables.as_ref().map_or_else(|| quote!(__o::TableNames::new()), ToTokens::to_token_stream);
     let from = quote_spanned!(located(model.span())=> __o::IntoActiveModel::into_active_model(model));
     quote! {
         // A type with a destructor cannot be taken apart: moving the root out, and with it the save that would store

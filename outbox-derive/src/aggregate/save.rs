@@ -50,11 +50,7 @@ fn update(aggregate: &Aggregate<'_>) -> TokenStream {
 /// children, and an update of a child that is new fails.
 fn save(aggregate: &Aggregate<'_>) -> TokenStream {
     let root = aggregate.parts.root;
-    let update = written(
-        aggregate,
-        &quote!(Update),
-        &quote!(save(&txn).await?.try_into_model()?),
-    );
+    let update = written(aggregate, &quote!(Update), &quote!(save(&txn).await?.try_into_model()?));
     let body = quote! {
         if !__o::is_loaded(&self.#root) {
             return Self::insert(self, db).await;
@@ -128,11 +124,7 @@ fn transaction(
     steps: &TokenStream,
     outcome: &TokenStream,
 ) -> TokenStream {
-    let (root, events, model) = (
-        aggregate.parts.root,
-        aggregate.parts.events,
-        aggregate.parts.model,
-    );
+    let (root, events, model) = (aggregate.parts.root, aggregate.parts.events, aggregate.parts.model);
     quote! {
         {
             let txn = __o::begin(db).await?;

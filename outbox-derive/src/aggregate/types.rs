@@ -35,18 +35,12 @@ pub(super) fn belong_together(cx: &Ctxt, root: &Type, model: &Type) -> bool {
         "ActiveModelEx" => "ModelEx",
         "Model" | "ModelEx" => {
             let active = sibling(root_path, &format!("Active{root_name}"));
-            cx.error(
-                root,
-                format_args!("the root is what SeaORM saves: write `{active}`"),
-            );
+            cx.error(root, format_args!("the root is what SeaORM saves: write `{active}`"));
             return false;
         }
         _ => return true,
     };
-    let tells = matches!(
-        model_name.as_str(),
-        "Model" | "ModelEx" | "ActiveModel" | "ActiveModelEx"
-    );
+    let tells = matches!(model_name.as_str(), "Model" | "ModelEx" | "ActiveModel" | "ActiveModelEx");
     let modules = module(root_path).zip(module(model_path));
     if !tells || (model_name == given_back && modules.is_none_or(|(root, model)| root == model)) {
         return true;
@@ -61,10 +55,7 @@ pub(super) fn belong_together(cx: &Ctxt, root: &Type, model: &Type) -> bool {
 
 /// The last name of a path.
 fn last(path: &Path) -> String {
-    path.segments
-        .last()
-        .map(|segment| segment.ident.to_string())
-        .unwrap_or_default()
+    path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
 }
 
 fn path(ty: &Type) -> Option<&Path> {

@@ -50,19 +50,14 @@ impl<'a> Attrs<'a> {
     }
 
     pub(super) fn krate(&self) -> Path {
-        self.krate
-            .get()
-            .cloned()
-            .unwrap_or_else(|| parse_quote!(::outbox_core))
+        self.krate.get().cloned().unwrap_or_else(|| parse_quote!(::outbox_core))
     }
 }
 
 fn name(word: &Word<'_>) -> Result<LitStr> {
     let grammar = names::EVENT_NAME;
     let name = word.string(&format!("{:?}", grammar.example))?;
-    grammar
-        .check(&name.value())
-        .map_err(|problem| Error::new(name.span(), problem))?;
+    grammar.check(&name.value()).map_err(|problem| Error::new(name.span(), problem))?;
     Ok(name)
 }
 
@@ -70,10 +65,7 @@ fn version(word: &Word<'_>) -> Result<u16> {
     let version: LitInt = word.value("1, an integer in 1..=65535")?;
     match version.base10_parse() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err(Error::new(
-            version.span(),
-            "`version` must be an integer in 1..=65535",
-        )),
+        _ => Err(Error::new(version.span(), "`version` must be an integer in 1..=65535")),
     }
 }
 
@@ -100,10 +92,7 @@ fn ordering(word: &Word<'_>) -> Result<Ordering> {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "expected `aggregate`, `none` or `key(field)`".to_owned(),
     };
-    Err(Error::new(
-        policy.span(),
-        format_args!("unknown ordering `{policy}`; {advice}"),
-    ))
+    Err(Error::new(policy.span(), format_args!("unknown ordering `{policy}`; {advice}")))
 }
 
 /// The `(field)` behind `key`.

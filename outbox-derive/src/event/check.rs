@@ -45,10 +45,7 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
 
 fn shape(cx: &Ctxt, input: &DeriveInput) {
     if let Data::Union(data) = &input.data {
-        cx.error(
-            data.union_token,
-            "an outbox event is a struct or an enum: serde cannot write a union",
-        );
+        cx.error(data.union_token, "an outbox event is a struct or an enum: serde cannot write a union");
     }
     if !input.generics.params.is_empty() {
         cx.error(
@@ -101,24 +98,12 @@ fn key(cx: &Ctxt, data: &Data, key: Ident) -> Option<Ordering> {
         cx.error(&key, "`key` names a field, so the struct needs named fields");
         return None;
     };
-    let names: Vec<&Ident> = fields
-        .named
-        .iter()
-        .filter_map(|field| field.ident.as_ref())
-        .collect();
+    let names: Vec<&Ident> = fields.named.iter().filter_map(|field| field.ident.as_ref()).collect();
     if names.contains(&&key) {
         return Some(Ordering::Key(key));
     }
-    let list = names
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let has = if list.is_empty() {
-        "it has none".to_owned()
-    } else {
-        format!("it has {list}")
-    };
+    let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let has = if list.is_empty() { "it has none".to_owned() } else { format!("it has {list}") };
     cx.error(&key, format_args!("the event has no field `{key}`; {has}"));
     None
 }

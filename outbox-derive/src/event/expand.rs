@@ -8,9 +8,7 @@ use super::check::{Event, Ordering};
 use crate::internals::respan::{generated, line_of, located};
 
 pub(super) fn expand(event: &Event<'_>) -> TokenStream {
-    let Event {
-        ident, name, krate, ..
-    } = event;
+    let Event { ident, name, krate, .. } = event;
     let version = Literal::u16_unsuffixed(event.version);
     let logical_name = format!("{}.v{}", name.value(), event.version);
     let (ordering, ordering_key) = ordering(&event.ordering);

@@ -47,10 +47,7 @@ fn one(cx: &Ctxt, what: &str, attributes: &[Attribute]) {
 /// The first of these words in another derive's attribute. What that derive cannot read is for it to report.
 fn word(attributes: &[Attribute], attribute: Symbol, words: &[Symbol]) -> Option<Path> {
     let mut found = None;
-    for attribute in attributes
-        .iter()
-        .filter(|candidate| *candidate.path() == attribute)
-    {
+    for attribute in attributes.iter().filter(|candidate| *candidate.path() == attribute) {
         let _ = attribute.parse_nested_meta(|meta| {
             if words.iter().any(|word| meta.path == *word) {
                 found.get_or_insert(meta.path);

@@ -10,11 +10,7 @@ use crate::internals::names;
 use crate::internals::symbol::{CRATE, HANDLER, ID};
 use crate::internals::vocabulary::Vocabulary;
 
-const WORDS: Vocabulary = Vocabulary {
-    attribute: HANDLER,
-    words: &[ID, CRATE],
-    reserved: &[],
-};
+const WORDS: Vocabulary = Vocabulary { attribute: HANDLER, words: &[ID, CRATE], reserved: &[] };
 
 /// What the user wrote, word by word.
 pub(super) struct Attrs {
@@ -24,10 +20,7 @@ pub(super) struct Attrs {
 
 impl Attrs {
     pub(super) fn parse(cx: &Ctxt, arguments: TokenStream) -> Self {
-        let mut attrs = Self {
-            id: Attr::none(),
-            krate: Attr::none(),
-        };
+        let mut attrs = Self { id: Attr::none(), krate: Attr::none() };
         WORDS.read_list(cx, arguments, |word| match word.symbol {
             ID => attrs.id.set(cx, word, id(word)),
             _ => attrs.krate.set(cx, word, word.krate()),
@@ -36,19 +29,14 @@ impl Attrs {
     }
 
     pub(super) fn krate(&self) -> Path {
-        self.krate
-            .get()
-            .cloned()
-            .unwrap_or_else(|| parse_quote!(::outbox_core))
+        self.krate.get().cloned().unwrap_or_else(|| parse_quote!(::outbox_core))
     }
 }
 
 fn id(word: &Word<'_>) -> Result<LitStr> {
     let grammar = names::HANDLER_ID;
     let id = word.string(&format!("{:?}", grammar.example))?;
-    grammar
-        .check(&id.value())
-        .map_err(|problem| Error::new(id.span(), problem))?;
+    grammar.check(&id.value()).map_err(|problem| Error::new(id.span(), problem))?;
     Ok(id)
 }
 

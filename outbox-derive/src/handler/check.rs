@@ -32,14 +32,10 @@ pub(super) enum Passed {
 impl<'a> Argument<'a> {
     fn of(ty: &'a Type) -> Self {
         match ty {
-            Type::Reference(reference) => Self {
-                owned: &reference.elem,
-                passed: Passed::ByReference(reference.mutability),
-            },
-            owned => Self {
-                owned,
-                passed: Passed::ByValue,
-            },
+            Type::Reference(reference) => {
+                Self { owned: &reference.elem, passed: Passed::ByReference(reference.mutability) }
+            }
+            owned => Self { owned, passed: Passed::ByValue },
         }
     }
 }
@@ -73,10 +69,7 @@ fn qualifiers(cx: &Ctxt, signature: &Signature) {
         cx.error(signature.fn_token, "a handler is an `async fn`");
     }
     if let Safety::Unsafe(token) = &signature.safety {
-        cx.error(
-            token,
-            "a handler cannot be `unsafe`: the relay that calls it can promise nothing",
-        );
+        cx.error(token, "a handler cannot be `unsafe`: the relay that calls it can promise nothing");
     }
     if let Some(variadic) = &signature.variadic {
         cx.error(variadic.dots, "a handler cannot be variadic");
@@ -84,11 +77,8 @@ fn qualifiers(cx: &Ctxt, signature: &Signature) {
 }
 
 fn generics(cx: &Ctxt, signature: &Signature) {
-    let (lifetimes, others): (Vec<_>, Vec<_>) = signature
-        .generics
-        .params
-        .iter()
-        .partition(|param| matches!(param, GenericParam::Lifetime(_)));
+    let (lifetimes, others): (Vec<_>, Vec<_>) =
+        signature.generics.params.iter().partition(|param| matches!(param, GenericParam::Lifetime(_)));
     for param in others {
         cx.error(
             param,
@@ -100,10 +90,7 @@ fn generics(cx: &Ctxt, signature: &Signature) {
         );
     }
     for param in lifetimes {
-        cx.error(
-            param,
-            "a handler needs no lifetimes: write `&T`, the argument is lent for the whole call",
-        );
+        cx.error(param, "a handler needs no lifetimes: write `&T`, the argument is lent for the whole call");
     }
 }
 
@@ -125,10 +112,7 @@ fn inputs<'a>(cx: &Ctxt, signature: &'a Signature) -> Vec<&'a Type> {
     for input in &signature.inputs {
         match input {
             FnArg::Receiver(receiver) => {
-                cx.error(
-                    receiver,
-                    "a handler is a free function; for a struct implement `EventHandler`",
-                );
+                cx.error(receiver, "a handler is a free function; for a struct implement `EventHandler`");
             }
             FnArg::Typed(argument) => {
                 if matches!(Argument::of(&argument.ty).owned, Type::ImplTrait(_)) {
@@ -146,10 +130,7 @@ fn inputs<'a>(cx: &Ctxt, signature: &'a Signature) -> Vec<&'a Type> {
 
 fn event<'a>(cx: &Ctxt, signature: &Signature, first: Option<&'a Type>) -> Option<&'a Type> {
     match first {
-        None => cx.error(
-            &signature.ident,
-            "a handler takes the event as its first argument, by value",
-        ),
+        None => cx.error(&signature.ident, "a handler takes the event as its first argument, by value"),
         Some(Type::Reference(reference)) => {
             cx.error(reference, "a handler takes the event by value: remove the `&`");
         }

@@ -14,14 +14,7 @@ use crate::internals::respan::{generated, line_of, located};
 /// answer to everything that does not fit: "this is no handler". Written out, each part is asked for on its own and
 /// is wrong at its own word.
 pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
-    let Handler {
-        id,
-        krate,
-        function,
-        event,
-        arguments,
-        ..
-    } = handler;
+    let Handler { id, krate, function, event, arguments, .. } = handler;
     let outcome = outcome();
     let call = call(handler);
     let requires = (!arguments.is_empty()).then(|| requires(arguments));
@@ -59,22 +52,10 @@ pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
 }
 
 fn call(handler: &Handler<'_>) -> TokenStream {
-    let Handler {
-        function,
-        event,
-        output,
-        arguments,
-        ..
-    } = handler;
+    let Handler { function, event, output, arguments, .. } = handler;
     let names: Vec<Ident> = (1..=arguments.len()).map(|i| format_ident!("__a{i}")).collect();
-    let built = arguments
-        .iter()
-        .zip(&names)
-        .map(|(argument, name)| build(argument, name));
-    let passed = arguments
-        .iter()
-        .zip(&names)
-        .map(|(argument, name)| pass(argument, name));
+    let built = arguments.iter().zip(&names).map(|(argument, name)| build(argument, name));
+    let passed = arguments.iter().zip(&names).map(|(argument, name)| pass(argument, name));
     let function = generated(function);
     let outcome = quote_spanned!(located(output.span())=> __Outcome::outcome(__outcome));
     // At the function's name: that is where a future that is not `Send` is reported.

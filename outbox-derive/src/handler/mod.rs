@@ -13,9 +13,7 @@ pub(crate) fn attribute(arguments: TokenStream, item: &TokenStream) -> TokenStre
     let cx = Ctxt::new();
     let attrs = attr::Attrs::parse(&cx, arguments);
     let header = attr::header(&cx, item);
-    let handler = header
-        .as_ref()
-        .and_then(|header| check::check(&cx, header, attrs));
+    let handler = header.as_ref().and_then(|header| check::check(&cx, header, attrs));
     match cx.finish(handler) {
         Ok(handler) => expand::expand(item, &handler),
         Err((errors, _)) => fallback::expand(item, &errors),

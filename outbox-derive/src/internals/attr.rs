@@ -81,10 +81,7 @@ enum Given {
 
 impl<T> Attr<T> {
     pub(crate) fn none() -> Self {
-        Self {
-            value: None,
-            given: Given::No,
-        }
+        Self { value: None, given: Given::No }
     }
 
     /// Keeps the value of a word, or reports what is wrong with it. A word with a wrong value counts as given.

@@ -16,9 +16,7 @@ pub(crate) struct Ctxt {
 
 impl Ctxt {
     pub(crate) fn new() -> Self {
-        Self {
-            errors: RefCell::new(Some(Vec::new())),
-        }
+        Self { errors: RefCell::new(Some(Vec::new())) }
     }
 
     /// Records a mistake that `tokens` shows.
@@ -33,11 +31,7 @@ impl Ctxt {
 
     /// Records what a parser of syn's said.
     pub(crate) fn push(&self, error: Error) {
-        self.errors
-            .borrow_mut()
-            .as_mut()
-            .expect("the context is still open")
-            .push(error);
+        self.errors.borrow_mut().as_mut().expect("the context is still open").push(error);
     }
 
     /// Hands out the checked value; or every error combined, with what could be checked all the same.
@@ -46,11 +40,7 @@ impl Ctxt {
     ///
     /// When there is neither a value nor an error: a check gave up without saying why.
     pub(crate) fn finish<T>(self, checked: Option<T>) -> Result<T, (Error, Option<T>)> {
-        let errors = self
-            .errors
-            .borrow_mut()
-            .take()
-            .expect("the context is finished only once");
+        let errors = self.errors.borrow_mut().take().expect("the context is finished only once");
         let combined = errors.into_iter().reduce(|mut all, next| {
             all.combine(next);
             all
@@ -65,9 +55,6 @@ impl Ctxt {
 impl Drop for Ctxt {
     fn drop(&mut self) {
         let looked_at = self.errors.borrow().is_none();
-        assert!(
-            looked_at || thread::panicking(),
-            "a context was dropped without looking at its errors"
-        );
+        assert!(looked_at || thread::panicking(), "a context was dropped without looking at its errors");
     }
 }

@@ -31,78 +31,48 @@ pub(crate) const HANDLER_ID: Grammar = Grammar {
     version: None,
 };
 
-pub(crate) const AGGREGATE_NAME: Grammar = Grammar {
-    what: "aggregate name",
-    example: "order",
-    max_bytes: 100,
-    min_segments: 1,
-    version: None,
-};
+pub(crate) const AGGREGATE_NAME: Grammar =
+    Grammar { what: "aggregate name", example: "order", max_bytes: 100, min_segments: 1, version: None };
 
 impl Grammar {
     /// Says what is wrong with a name, and which one would be right.
     pub(crate) fn check(&self, name: &str) -> Result<(), String> {
-        let Self {
-            what,
-            max_bytes,
-            min_segments,
-            ..
-        } = *self;
+        let Self { what, max_bytes, min_segments, .. } = *self;
         let segments: Vec<&str> = name.split('.').collect();
         let problem = if name.is_empty() {
             format!("{what} is empty")
         } else if name.len() > max_bytes {
-            return Err(format!(
-                "{what} is {} bytes long; the limit is {max_bytes}",
-                name.len()
-            ));
-        } else if let Some(wrong) = name
-            .chars()
-            .find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '.'))
-        {
+            return Err(format!("{what} is {} bytes long; the limit is {max_bytes}", name.len()));
+        } else if let Some(wrong) = name.chars().find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '.')) {
             format!("{what} {name:?} may not contain {wrong:?}")
         } else if segments.contains(&"") {
             format!("{what} {name:?} has an empty segment")
-        } else if let Some(segment) = segments
-            .iter()
-            .find(|segment| !segment.starts_with(|c: char| c.is_ascii_lowercase()))
+        } else if let Some(segment) =
+            segments.iter().find(|segment| !segment.starts_with(|c: char| c.is_ascii_lowercase()))
         {
             format!("{what} {name:?}: segment {segment:?} must start with a letter a-z")
-        } else if let Some(segment) = segments
-            .iter()
-            .find(|segment| segment.ends_with('-') || segment.contains("--"))
+        } else if let Some(segment) =
+            segments.iter().find(|segment| segment.ends_with('-') || segment.contains("--"))
         {
             format!("{what} {name:?}: segment {segment:?} has a misplaced hyphen")
         } else if let Some((advice, number)) = self.version.zip(version_number(segments[segments.len() - 1]))
         {
-            return Err(format!(
-                "{what} {name:?} must not end in a version segment; {}",
-                advice(number)
-            ));
+            return Err(format!("{what} {name:?} must not end in a version segment; {}", advice(number)));
         } else if segments.len() < min_segments {
             format!("{what} {name:?} needs at least two dot-separated segments")
         } else {
             return Ok(());
         };
-        Err(format!(
-            "{problem}; use lowercase kebab-case segments, e.g. {:?}",
-            self.nearest(name)
-        ))
+        Err(format!("{problem}; use lowercase kebab-case segments, e.g. {:?}", self.nearest(name)))
     }
 
     /// A right name that says the same, or the example when nothing is left of it.
     pub(crate) fn nearest(&self, name: &str) -> String {
         let name = name.replace("::", ".");
-        let mut segments: Vec<String> = name
-            .split('.')
-            .map(kebab)
-            .filter(|segment| !segment.is_empty())
-            .collect();
+        let mut segments: Vec<String> =
+            name.split('.').map(kebab).filter(|segment| !segment.is_empty()).collect();
         if self.version.is_some() {
-            while segments
-                .last()
-                .is_some_and(|segment| version_number(segment).is_some())
-            {
+            while segments.last().is_some_and(|segment| version_number(segment).is_some()) {
                 segments.pop();
             }
         }
@@ -111,11 +81,7 @@ impl Grammar {
             segments.insert(0, context.to_owned());
         }
         let name = segments.join(".");
-        if segments.is_empty() || name.len() > self.max_bytes {
-            self.example.to_owned()
-        } else {
-            name
-        }
+        if segments.is_empty() || name.len() > self.max_bytes { self.example.to_owned() } else { name }
     }
 }
 
@@ -170,29 +136,18 @@ mod tests {
         for (name, problem, right) in [
             ("", "is empty", "orders.order-placed"),
             ("Orders.OrderPlaced", "may not contain 'O'", "orders.order-placed"),
-            (
-                "shop::HTTPOrder_placed",
-                "may not contain ':'",
-                "shop.http-order-placed",
-            ),
+            ("shop::HTTPOrder_placed", "may not contain ':'", "shop.http-order-placed"),
             ("order-placed", "needs at least two", "orders.order-placed"),
             ("orders..placed", "has an empty segment", "orders.placed"),
             ("orders.2-placed", "must start with a letter", "orders.placed"),
             ("orders.-placed", "must start with a letter", "orders.placed"),
             ("orders.placed-", "has a misplaced hyphen", "orders.placed"),
-            (
-                "orders.order--placed",
-                "has a misplaced hyphen",
-                "orders.order-placed",
-            ),
+            ("orders.order--placed", "has a misplaced hyphen", "orders.order-placed"),
             ("заказы", "may not contain 'з'", "orders.order-placed"),
             ("orders.\u{0}", "may not contain '\\0'", "orders.orders"),
         ] {
             let error = EVENT_NAME.check(name).expect_err(name);
-            assert!(
-                error.contains(problem) && error.contains(&format!("{right:?}")),
-                "{error}"
-            );
+            assert!(error.contains(problem) && error.contains(&format!("{right:?}")), "{error}");
             assert_eq!(EVENT_NAME.check(&EVENT_NAME.nearest(name)), Ok(()), "{name}");
         }
     }
@@ -200,10 +155,7 @@ mod tests {
     #[test]
     fn a_version_belongs_elsewhere() {
         let error = EVENT_NAME.check("orders.order-placed.v2").unwrap_err();
-        assert!(
-            error.ends_with("must not end in a version segment; write `version = 2` instead"),
-            "{error}"
-        );
+        assert!(error.ends_with("must not end in a version segment; write `version = 2` instead"), "{error}");
         // A handler has no version of its own, and `index.v2` is how one replaces another.
         assert_eq!(HANDLER_ID.check("search.index.v2"), Ok(()));
     }

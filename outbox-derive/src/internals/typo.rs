@@ -4,10 +4,8 @@ use super::symbol::Symbol;
 
 /// The known word that `written` is a slip of, if there is one.
 pub(crate) fn closest(written: &str, known: &[Symbol]) -> Option<Symbol> {
-    let (distance, symbol) = known
-        .iter()
-        .map(|symbol| (distance(written, symbol.0), *symbol))
-        .min_by_key(|(d, _)| *d)?;
+    let (distance, symbol) =
+        known.iter().map(|symbol| (distance(written, symbol.0), *symbol)).min_by_key(|(d, _)| *d)?;
     // One slip in three letters; more is another word.
     (distance <= written.len().max(3) / 3).then_some(symbol)
 }

@@ -29,10 +29,7 @@ impl Vocabulary {
         mut read: impl FnMut(&Word<'_>),
     ) -> Option<&'a Path> {
         let mut first = None;
-        for attribute in attributes
-            .iter()
-            .filter(|attribute| *attribute.path() == self.attribute)
-        {
+        for attribute in attributes.iter().filter(|attribute| *attribute.path() == self.attribute) {
             first = first.or(Some(attribute.path()));
             // Of an attribute that is no list, the macro says what is missing.
             if let Meta::List(list) = &attribute.meta {
@@ -67,24 +64,13 @@ impl Vocabulary {
         if let Ok(literal) = input.fork().parse::<LitStr>() {
             let symbol = self.words[0];
             let at = literal.to_token_stream();
-            cx.error(
-                &literal,
-                format_args!("the value stands without its word: {symbol} = {at}"),
-            );
-            read(&Word {
-                symbol,
-                at,
-                slip: true,
-                bare: true,
-                input,
-            });
+            cx.error(&literal, format_args!("the value stands without its word: {symbol} = {at}"));
+            read(&Word { symbol, at, slip: true, bare: true, input });
             return;
         }
         let start = input.fork();
         let Ok(path) = input.call(Path::parse_mod_style) else {
-            let found = start
-                .parse()
-                .map_or_else(|_| TokenStream::new(), TokenTree::into_token_stream);
+            let found = start.parse().map_or_else(|_| TokenStream::new(), TokenTree::into_token_stream);
             cx.error(found, format_args!("expected {}", self.list()));
             skip_word(input);
             return;
@@ -94,13 +80,7 @@ impl Vocabulary {
             skip_word(input);
             return;
         };
-        read(&Word {
-            symbol,
-            at: path.into_token_stream(),
-            slip: exact.is_none(),
-            bare: false,
-            input,
-        });
+        read(&Word { symbol, at: path.into_token_stream(), slip: exact.is_none(), bare: false, input });
     }
 
     /// Reports a word that is not in the list, and returns what was probably meant.
@@ -120,10 +100,7 @@ impl Vocabulary {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("expected {}", self.list()),
         };
-        cx.error(
-            path,
-            format_args!("unknown {attribute} attribute `{written}`; {advice}"),
-        );
+        cx.error(path, format_args!("unknown {attribute} attribute `{written}`; {advice}"));
         meant
     }
 

@@ -131,11 +131,7 @@ fn the_model_is_read_from_the_buffers_type() {
         let input = format!(
             "#[aggregate(name = \"order\")] struct Order {{ #[aggregate(root)] r: R, #[aggregate(events)] e: {ty} }}"
         );
-        assert_eq!(
-            messages(derive(&syn::parse_str(&input).unwrap())).is_empty(),
-            fine,
-            "{ty}"
-        );
+        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())).is_empty(), fine, "{ty}");
     }
 }
 
@@ -148,31 +144,11 @@ fn root_and_model_are_of_one_entity() {
         ("OrderRoot", "OrderModel", None),
         ("orders::ActiveModel", "OrderModel", None),
         ("<E as Entity>::ActiveModel", "lines::Model", None),
-        (
-            "orders::ActiveModelEx",
-            "orders::Model",
-            Some("write `EventBuffer<orders::ModelEx>`"),
-        ),
-        (
-            "orders::ActiveModel",
-            "orders::ModelEx",
-            Some("write `EventBuffer<orders::Model>`"),
-        ),
-        (
-            "orders::ActiveModel",
-            "orders::ActiveModel",
-            Some("write `EventBuffer<orders::Model>`"),
-        ),
-        (
-            "orders::ActiveModel",
-            "lines::Model",
-            Some("write `EventBuffer<orders::Model>`"),
-        ),
-        (
-            "crate::orders::Model",
-            "orders::Model",
-            Some("write `crate::orders::ActiveModel`"),
-        ),
+        ("orders::ActiveModelEx", "orders::Model", Some("write `EventBuffer<orders::ModelEx>`")),
+        ("orders::ActiveModel", "orders::ModelEx", Some("write `EventBuffer<orders::Model>`")),
+        ("orders::ActiveModel", "orders::ActiveModel", Some("write `EventBuffer<orders::Model>`")),
+        ("orders::ActiveModel", "lines::Model", Some("write `EventBuffer<orders::Model>`")),
+        ("crate::orders::Model", "orders::Model", Some("write `crate::orders::ActiveModel`")),
         ("ModelEx", "ModelEx", Some("write `ActiveModelEx`")),
     ] {
         let input = format!(
@@ -180,16 +156,9 @@ fn root_and_model_are_of_one_entity() {
              EventBuffer<{model}> }}"
         );
         let messages = messages(derive(&syn::parse_str(&input).unwrap()));
-        assert_eq!(
-            messages.len(),
-            usize::from(problem.is_some()),
-            "{root}, {model}: {messages:?}"
-        );
+        assert_eq!(messages.len(), usize::from(problem.is_some()), "{root}, {model}: {messages:?}");
         assert!(
-            messages
-                .iter()
-                .zip(problem)
-                .all(|(message, problem)| message.ends_with(problem)),
+            messages.iter().zip(problem).all(|(message, problem)| message.ends_with(problem)),
             "{messages:?}"
         );
     }

@@ -142,19 +142,11 @@ fn a_value_without_its_word_is_taken_for_the_first() {
 fn a_version_is_a_whole_number_that_fits() {
     for version in ["0", "65536", "-1", "99999999999999999999", "1.5", "\"1\"", "one"] {
         let input = format!("#[outbox(name = \"a.b\", version = {version})] struct E;");
-        assert_eq!(
-            messages(derive(&syn::parse_str(&input).unwrap())).len(),
-            1,
-            "{version}"
-        );
+        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())).len(), 1, "{version}");
     }
     for version in ["1", "65535", "0x10", "1_000"] {
         let input = format!("#[outbox(name = \"a.b\", version = {version})] struct E;");
-        assert_eq!(
-            messages(derive(&syn::parse_str(&input).unwrap())),
-            [""; 0],
-            "{version}"
-        );
+        assert_eq!(messages(derive(&syn::parse_str(&input).unwrap())), [""; 0], "{version}");
     }
 }
 
@@ -165,29 +157,15 @@ fn the_key_is_a_field_that_exists() {
         ("struct E {}", "the event has no field `a`; it has none"),
         ("struct E(u8);", "the struct needs named fields"),
         ("struct E;", "the struct needs named fields"),
-        (
-            "enum E { A { a: u8 } }",
-            "an enum has no field that every variant has",
-        ),
+        ("enum E { A { a: u8 } }", "an enum has no field that every variant has"),
     ] {
         let input = format!("#[outbox(name = \"a.b\", version = 1, ordering = key(a))] {item}");
         let messages = messages(derive(&syn::parse_str(&input).unwrap()));
-        assert!(
-            messages.len() == 1 && messages[0].contains(problem),
-            "{item}: {messages:?}"
-        );
+        assert!(messages.len() == 1 && messages[0].contains(problem), "{item}: {messages:?}");
     }
-    for ordering in [
-        "key",
-        "key()",
-        "key(\"a\")",
-        "key(a, b)",
-        "key(a.b)",
-        "\"none\"",
-        "kye(a)",
-        "random",
-        "",
-    ] {
+    for ordering in
+        ["key", "key()", "key(\"a\")", "key(a, b)", "key(a.b)", "\"none\"", "kye(a)", "random", ""]
+    {
         let input =
             format!("#[outbox(name = \"a.b\", ordering = {ordering}, version = 1)] struct E {{ a: u8 }}");
         let messages = messages(derive(&syn::parse_str(&input).unwrap()));
@@ -199,17 +177,11 @@ fn the_key_is_a_field_that_exists() {
 fn a_function_of_serdes_needs_a_schema() {
     for (attributes, fine) in [
         ("#[serde(serialize_with = \"f\")]", false),
-        (
-            "#[serde(rename = \"x\")] #[serde(deserialize_with = \"f\")]",
-            false,
-        ),
+        ("#[serde(rename = \"x\")] #[serde(deserialize_with = \"f\")]", false),
         ("#[serde(with = \"m\", default)]", false),
         ("#[serde(rename(serialize = \"with\"), default = \"with\")]", true),
         ("#[serde(with = \"m\")] #[schemars(with = \"String\")]", true),
-        (
-            "#[schemars(title = \"t\", schema_with = \"s\")] #[serde(serialize_with = \"f\")]",
-            true,
-        ),
+        ("#[schemars(title = \"t\", schema_with = \"s\")] #[serde(serialize_with = \"f\")]", true),
         ("#[serde(with = \"m\")] #[schemars(title = \"with\")]", false),
         ("#[serde]", true),
     ] {
@@ -232,16 +204,9 @@ fn two_spellings_of_a_name_claim_two_macros() {
         let input = format!("#[outbox(name = \"{name}\", version = 1)] struct E;");
         let expansion = derive(&syn::parse_str(&input).unwrap()).to_string();
         let start = expansion.find("__outbox_event__").expect("a claim");
-        expansion[start..]
-            .split(' ')
-            .next()
-            .unwrap_or_default()
-            .to_owned()
+        expansion[start..].split(' ').next().unwrap_or_default().to_owned()
     };
-    assert_eq!(
-        claim("orders.order-placed"),
-        "__outbox_event__orders__order_placed__v1"
-    );
+    assert_eq!(claim("orders.order-placed"), "__outbox_event__orders__order_placed__v1");
     assert_ne!(claim("a.b-c"), claim("a-b.c"));
     assert_ne!(claim("a.b.c"), claim("a.b-c"));
 }

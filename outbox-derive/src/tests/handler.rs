@@ -33,10 +33,7 @@ fn an_event_alone_is_enough() {
             Ok(())
         }
     };
-    check(
-        "handler_event_only",
-        &handler(quote!(id = "mail.confirm-order", crate = ::facade::core), &item),
-    );
+    check("handler_event_only", &handler(quote!(id = "mail.confirm-order", crate = ::facade::core), &item));
 }
 
 #[test]
@@ -100,10 +97,6 @@ fn only_functions_are_handlers() {
         ),
     ] {
         let expansion = handler(quote!(id = "mail.confirm"), &item);
-        assert_eq!(
-            messages(expansion),
-            ["#[handler] stands on an `async fn`"],
-            "{item}"
-        );
+        assert_eq!(messages(expansion), ["#[handler] stands on an `async fn`"], "{item}");
     }
 }

@@ -14,18 +14,13 @@ use proc_macro2::TokenStream;
 fn check(name: &str, expansion: &TokenStream) {
     let file = syn::parse2(expansion.clone()).expect("an expansion is a list of items");
     let found = prettyplease::unparse(&file);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/tests/expanded")
-        .join(name)
-        .with_extension("rs");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/expanded").join(name).with_extension("rs");
     if env::var_os("OUTBOX_EXPANSION").is_some_and(|what| what == "overwrite") {
         fs::write(&path, &found).expect("the expansion can be written");
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == expected,
-        "the expansion of {name} has changed:\n{found}\nIt was:\n{expected}"
-    );
+    assert!(found == expected, "the expansion of {name} has changed:\n{found}\nIt was:\n{expected}");
 }
 
 /// The messages of an expansion, in order.

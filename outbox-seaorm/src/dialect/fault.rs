@@ -81,9 +81,7 @@ fn mysql_fault(number: u16) -> Fault {
 /// MySQL's SQLSTATE is too coarse ("HY000" for a lock wait timeout), so its own number is used.
 #[cfg(feature = "mysql")]
 fn mysql_number(error: &dyn sqlx::error::DatabaseError) -> Option<u16> {
-    error
-        .try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()
-        .map(sqlx::mysql::MySqlDatabaseError::number)
+    error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
 #[cfg(not(feature = "mysql"))]

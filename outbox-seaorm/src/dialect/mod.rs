@@ -74,10 +74,7 @@ impl Dialect {
             DbBackend::Postgres => Ok(&postgres::DIALECT),
             DbBackend::MySql => Ok(&mysql::DIALECT),
             DbBackend::Sqlite => Ok(&sqlite::DIALECT),
-            other => Err(DbErr::BackendNotSupported {
-                db: other.as_str(),
-                ctx: "outbox",
-            }),
+            other => Err(DbErr::BackendNotSupported { db: other.as_str(), ctx: "outbox" }),
         }
     }
 
@@ -89,10 +86,11 @@ impl Dialect {
 
     /// A time as the backend's columns hold it.
     pub(crate) fn time(&self, time: DateTime<Utc>) -> Value {
-        if self.backend == DbBackend::Sqlite {
-            text_time(time).into()
-        } else {
-            time.into()
+        match self.backend {
+            DbBackend::Sqlite => text_time(time).into(),
+            // With a zone sqlx sends a TIMESTAMP, which ends in 2038 and is NULL to MariaDB afterwards.
+            DbBackend::MySql => time.naive_utc().into(),
+            _ => time.into(),
         }
     }
 
@@ -122,11 +120,7 @@ impl Dialect {
             backend => {
                 let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
                 let list = ids.join(",");
-                Hole::from(if backend == DbBackend::Sqlite {
-                    format!("[{list}]")
-                } else {
-                    list
-                })
+                Hole::from(if backend == DbBackend::Sqlite { format!("[{list}]") } else { list })
             }
         }
     }
@@ -141,11 +135,8 @@ pub(crate) fn text_time(time: DateTime<Utc>) -> String {
 /// in between. Inside a transaction this is a savepoint.
 pub(crate) async fn begin_immediate<C: TransactionTrait>(db: &C) -> Result<C::Transaction, DbErr> {
     let immediate = Some(SqliteTransactionMode::Immediate);
-    db.begin_with_options(TransactionOptions {
-        sqlite_transaction_mode: immediate,
-        ..Default::default()
-    })
-    .await
+    db.begin_with_options(TransactionOptions { sqlite_transaction_mode: immediate, ..Default::default() })
+        .await
 }
 
 /// Begins a transaction of the relay: READ COMMITTED whatever the server's default is, because MySQL's default lets
@@ -156,10 +147,6 @@ pub(crate) async fn begin_relay<C: TransactionTrait>(
 ) -> Result<C::Transaction, DbErr> {
     let isolation_level = (backend != DbBackend::Sqlite).then_some(IsolationLevel::ReadCommitted);
     let sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
-    db.begin_with_options(TransactionOptions {
-        isolation_level,
-        sqlite_transaction_mode,
-        access_mode: None,
-    })
-    .await
+    db.begin_with_options(TransactionOptions { isolation_level, sqlite_transaction_mode, access_mode: None })
+        .await
 }

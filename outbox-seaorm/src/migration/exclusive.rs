@@ -54,9 +54,7 @@ pub async fn exclusively(
 
 /// Waits for other transactions that migrate; freed at the end of the transaction. PostgreSQL only.
 pub(super) async fn lock_in_transaction(db: &impl ConnectionTrait) -> Result<(), DbErr> {
-    db.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"))
-        .await
-        .map(drop)
+    db.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")).await.map(drop)
 }
 
 async fn lock(tx: &DatabaseTransaction) -> Result<(), DbErr> {
@@ -64,13 +62,8 @@ async fn lock(tx: &DatabaseTransaction) -> Result<(), DbErr> {
         DbBackend::Postgres => lock_in_transaction(tx).await,
         DbBackend::MySql => {
             let sql = format!("SELECT GET_LOCK({NAMED_LOCK}, {NAMED_LOCK_WAIT}) AS got");
-            let row = tx
-                .query_one_raw(Statement::from_string(DbBackend::MySql, sql))
-                .await?;
-            let got = row
-                .map(|row| row.try_get::<Option<i64>>("", "got"))
-                .transpose()?
-                .flatten();
+            let row = tx.query_one_raw(Statement::from_string(DbBackend::MySql, sql)).await?;
+            let got = row.map(|row| row.try_get::<Option<i64>>("", "got")).transpose()?.flatten();
             if got == Some(1) {
                 return Ok(());
             }
@@ -86,8 +79,7 @@ async fn lock(tx: &DatabaseTransaction) -> Result<(), DbErr> {
 async fn unlock(tx: &DatabaseTransaction) -> Result<(), DbErr> {
     if ConnectionTrait::get_database_backend(tx) == DbBackend::MySql {
         let sql = format!("SELECT RELEASE_LOCK({NAMED_LOCK}) AS freed");
-        tx.query_one_raw(Statement::from_string(DbBackend::MySql, sql))
-            .await?;
+        tx.query_one_raw(Statement::from_string(DbBackend::MySql, sql)).await?;
     }
     Ok(())
 }

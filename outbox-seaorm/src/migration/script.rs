@@ -18,16 +18,8 @@ pub(super) async fn run_script(
 
 /// The statements of a script, without comments. Our scripts have no `;` and no `--` inside a text.
 fn statements(script: &str) -> Vec<String> {
-    let code: Vec<_> = script
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("--"))
-        .collect();
-    code.join("\n")
-        .split(';')
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let code: Vec<_> = script.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    code.join("\n").split(';').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -38,9 +30,6 @@ mod tests {
     fn a_script_is_its_statements_without_comments() {
         let script =
             "-- a; comment\nCREATE TABLE a (\n  -- inside\n  b int\n);\n\nINSERT INTO a VALUES (1);\n";
-        assert_eq!(
-            statements(script),
-            ["CREATE TABLE a (\n  b int\n)", "INSERT INTO a VALUES (1)"]
-        );
+        assert_eq!(statements(script), ["CREATE TABLE a (\n  b int\n)", "INSERT INTO a VALUES (1)"]);
     }
 }

@@ -30,22 +30,10 @@ macro_rules! script {
 
 impl StepFile {
     pub(super) const ALL: [Self; 4] = [
-        script!(
-            "m20261130_000001_create_outbox",
-            "outbox",
-            &["outbox_attempts", "outbox"]
-        ),
+        script!("m20261130_000001_create_outbox", "outbox", &["outbox_attempts", "outbox"]),
         script!("m20261130_000002_create_inbox", "inbox", &["inbox"]),
-        script!(
-            "m20261130_000003_create_outbox_ordering",
-            "ordering",
-            &["outbox_keys", "outbox_lanes"]
-        ),
-        script!(
-            "m20261130_000004_create_outbox_control",
-            "control",
-            &["outbox_control"]
-        ),
+        script!("m20261130_000003_create_outbox_ordering", "ordering", &["outbox_keys", "outbox_lanes"]),
+        script!("m20261130_000004_create_outbox_control", "control", &["outbox_control"]),
     ];
 }
 
@@ -58,11 +46,7 @@ pub(super) struct Step {
 
 impl Step {
     pub(super) fn new(tables: TableNames, file: StepFile) -> Self {
-        Self {
-            tables,
-            file,
-            name: tables.migration_name(file.name),
-        }
+        Self { tables, file, name: tables.migration_name(file.name) }
     }
 }
 
@@ -84,9 +68,7 @@ impl MigrationTrait for Step {
             DbBackend::MySql => self.file.mysql,
             DbBackend::Sqlite => self.file.sqlite,
             other => {
-                return Err(DbErr::Migration(format!(
-                    "the outbox has no tables for {other:?}"
-                )));
+                return Err(DbErr::Migration(format!("the outbox has no tables for {other:?}")));
             }
         };
         // `IF NOT EXISTS` is not enough on PostgreSQL: two sessions that create one table at once collide.

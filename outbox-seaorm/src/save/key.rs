@@ -7,16 +7,9 @@ use sea_orm::{ModelTrait, Value};
 /// The key as text: one part as it is, several with `/` between them and `/` and `%` within them escaped, so that
 /// two keys never meet in one text.
 pub(super) fn key_text<A: Aggregate>(saved: &A::Model) -> Result<String, SaveError> {
-    let parts: Vec<_> = saved
-        .get_primary_key_value()
-        .into_iter()
-        .map(|value| part_text(&value))
-        .collect();
+    let parts: Vec<_> = saved.get_primary_key_value().into_iter().map(|value| part_text(&value)).collect();
     let parts: Result<Vec<_>, _> = parts.into_iter().collect();
-    let parts = parts.map_err(|reason| SaveError::Key {
-        aggregate_type: A::AGGREGATE_TYPE,
-        reason,
-    })?;
+    let parts = parts.map_err(|reason| SaveError::Key { aggregate_type: A::AGGREGATE_TYPE, reason })?;
     Ok(join(parts))
 }
 
@@ -58,13 +51,7 @@ mod tests {
     #[test]
     fn every_common_key_type_has_a_text() {
         let id = uuid::Uuid::from_u128(7);
-        let texts = [
-            Value::from(-5),
-            5_u64.into(),
-            "a/b".into(),
-            id.into(),
-            vec![1_u8, 255].into(),
-        ];
+        let texts = [Value::from(-5), 5_u64.into(), "a/b".into(), id.into(), vec![1_u8, 255].into()];
         let texts: Vec<_> = texts.iter().map(part_text).collect();
         assert_eq!(
             texts,

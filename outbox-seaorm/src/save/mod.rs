@@ -78,10 +78,7 @@ where
         LastSave::Joined(ids) => {
             let stored = stored(tx, A::TABLES, ids).await?;
             if let Some(id) = ids.iter().find(|id| !stored.contains(id)) {
-                return Err(SaveError::RolledBack {
-                    aggregate_type: A::AGGREGATE_TYPE,
-                    message_id: *id,
-                });
+                return Err(SaveError::RolledBack { aggregate_type: A::AGGREGATE_TYPE, message_id: *id });
             }
         }
     }
@@ -162,8 +159,5 @@ pub async fn settle<C: TransactionTrait, M: ModelTrait>(
 }
 
 fn already_stored<A: Aggregate>(message_id: MessageId) -> SaveError {
-    SaveError::AlreadyStored {
-        aggregate_type: A::AGGREGATE_TYPE,
-        message_id,
-    }
+    SaveError::AlreadyStored { aggregate_type: A::AGGREGATE_TYPE, message_id }
 }

@@ -33,9 +33,7 @@ pub fn is_loaded<A: ActiveModelTrait>(root: &A) -> bool {
 /// [`SaveError::Gone`] when no row was deleted.
 pub fn require_deleted<A: Aggregate>(deleted: &DeleteResult) -> Result<(), SaveError> {
     match deleted.rows_affected {
-        0 => Err(SaveError::Gone {
-            aggregate_type: A::AGGREGATE_TYPE,
-        }),
+        0 => Err(SaveError::Gone { aggregate_type: A::AGGREGATE_TYPE }),
         _ => Ok(()),
     }
 }
@@ -64,10 +62,7 @@ where
     let mut select = M::Entity::find().select_only().lock(LockType::Update);
     for key in <M::Entity as EntityTrait>::PrimaryKey::iter() {
         let column = key.into_column();
-        let value = root
-            .get(column)
-            .into_value()
-            .ok_or(DbErr::AttrNotSet(format!("{column:?}")))?;
+        let value = root.get(column).into_value().ok_or(DbErr::AttrNotSet(format!("{column:?}")))?;
         select = select.column(column).filter(column.eq(value));
     }
     let locked =

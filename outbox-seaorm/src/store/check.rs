@@ -21,18 +21,13 @@ const TABLES: [(&str, &str); 6] = [
     ("inbox", "consumer, message_id, consumed_at"),
     ("outbox_keys", "ordering_key, locked_at"),
     ("outbox_lanes", "lane"),
-    (
-        "outbox_control",
-        "kind, name, value, set_by, reason, updated_at, expires_at",
-    ),
+    ("outbox_control", "kind, name, value, set_by, reason, updated_at, expires_at"),
 ];
 
 pub(super) async fn check(store: &SeaOrmStore) -> Result<(), StoreError> {
     for (table, columns) in TABLES {
         let table = store.names.qualified(table);
-        probe(store, "1", &table)
-            .await
-            .map_err(|error| trouble(error, &table, "is missing"))?;
+        probe(store, "1", &table).await.map_err(|error| trouble(error, &table, "is missing"))?;
         probe(store, columns, &table)
             .await
             .map_err(|error| trouble(error, &table, "is older than this version"))?;
@@ -42,11 +37,7 @@ pub(super) async fn check(store: &SeaOrmStore) -> Result<(), StoreError> {
 
 async fn probe(store: &SeaOrmStore, columns: &str, table: &str) -> Result<(), DbErr> {
     let sql = format!("SELECT {columns} FROM {table} WHERE 1 = 0");
-    store
-        .db
-        .query_all_raw(Statement::from_string(store.dialect.backend, sql))
-        .await
-        .map(drop)
+    store.db.query_all_raw(Statement::from_string(store.dialect.backend, sql)).await.map(drop)
 }
 
 fn trouble(error: DbErr, table: &str, what: &str) -> StoreError {

@@ -42,10 +42,7 @@ async fn select_then_update(
 ) -> Result<Vec<QueryResult>, DbErr> {
     let tx = begin_relay(&store.db, store.dialect.backend).await?;
     let rows = tx.query_all_raw(store.statement(select, &holes)).await?;
-    let ids = rows
-        .iter()
-        .map(|row| row.try_get::<i64>("", "id"))
-        .collect::<Result<Vec<_>, _>>()?;
+    let ids = rows.iter().map(|row| row.try_get::<i64>("", "id")).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
         let holes = holes.with("ids", store.dialect.ids(ids.into_iter()));
         store.execute(&tx, update, &holes).await?;

@@ -27,12 +27,7 @@ pub(super) async fn mark(
     now: Option<DateTime<Utc>>,
 ) -> Result<MarkReport, StoreError> {
     let mut groups: BTreeMap<LeaseToken, Group<'_>> = BTreeMap::new();
-    for Mark {
-        id,
-        token,
-        transition,
-    } in marks
-    {
+    for Mark { id, token, transition } in marks {
         let group = groups.entry(*token).or_default();
         match transition {
             Transition::Dispatched => group.dispatched.push(*id),
@@ -41,23 +36,12 @@ pub(super) async fn mark(
         }
     }
     let mut marked = 0;
-    for (
-        token,
-        Group {
-            dispatched,
-            released,
-            failed,
-        },
-    ) in &groups
-    {
+    for (token, Group { dispatched, released, failed }) in &groups {
         marked += guarded(store, store.dialect.mark_dispatched, *token, dispatched, now).await?;
         marked += guarded(store, store.dialect.release, *token, released, now).await?;
         marked += mark_failed(store, *token, failed, now).await?;
     }
-    Ok(MarkReport {
-        marked,
-        lost: marks.len() as u64 - marked,
-    })
+    Ok(MarkReport { marked, lost: marks.len() as u64 - marked })
 }
 
 /// One statement for all rows of one kind.
@@ -74,16 +58,9 @@ async fn guarded(
     // Sorted: two transactions that touch the same rows must do so in one order.
     let mut ids: Vec<_> = rows.iter().map(|id| id.0).collect();
     ids.sort_unstable();
-    let holes = store
-        .dialect
-        .at(now)
-        .with("ids", store.dialect.ids(ids.into_iter()))
-        .with("token", token.0);
+    let holes = store.dialect.at(now).with("ids", store.dialect.ids(ids.into_iter())).with("token", token.0);
     let write = || async {
-        store
-            .execute(&store.db, sql, &holes)
-            .await
-            .map_err(|error| store_error("mark rows", error))
+        store.execute(&store.db, sql, &holes).await.map_err(|error| store_error("mark rows", error))
     };
     retried(write).await
 }
@@ -111,8 +88,7 @@ async fn mark_failed(
     let write = || async {
         let written: Result<u64, DbErr> = async {
             let tx = begin_relay(&store.db, store.dialect.backend).await?;
-            tx.query_all_raw(store.statement(store.dialect.lock_failed, &holes))
-                .await?;
+            tx.query_all_raw(store.statement(store.dialect.lock_failed, &holes)).await?;
             store.execute(&tx, store.dialect.record_failed, &holes).await?;
             let marked = store.execute(&tx, store.dialect.mark_failed, &holes).await?;
             tx.commit().await?;
@@ -129,11 +105,9 @@ fn described(rows: &[(RowId, &Transition)]) -> (Vec<Value>, Vec<Value>) {
     let (mut marks, mut attempts) = (Vec::new(), Vec::new());
     for (id, transition) in rows {
         let (status, delay, progress, failed) = match transition {
-            Transition::Retry {
-                delay,
-                progress,
-                failed,
-            } => (Status::Pending, delay.as_secs_f64(), progress, failed),
+            Transition::Retry { delay, progress, failed } => {
+                (Status::Pending, delay.as_secs_f64(), progress, failed)
+            }
             Transition::Dead { progress, failed } => (Status::Dead, 0.0, progress, failed),
             _ => continue,
         };
@@ -152,11 +126,7 @@ fn described(rows: &[(RowId, &Transition)]) -> (Vec<Value>, Vec<Value>) {
 }
 
 fn attempt_row(id: RowId, failed: &FailedAttempt) -> Value {
-    let FailedAttempt {
-        handler,
-        class,
-        error,
-    } = failed;
+    let FailedAttempt { handler, class, error } = failed;
     json!({ "id": id.0, "handler": handler, "class": class.as_str(), "error": error })
 }
 

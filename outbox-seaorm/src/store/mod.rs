@@ -52,11 +52,7 @@ impl SeaOrmStore {
     pub fn with_tables(db: DatabaseConnection, tables: TableNames) -> Self {
         let backend = db.get_database_backend();
         match Dialect::of(backend) {
-            Ok(dialect) => Self {
-                db,
-                dialect,
-                names: tables.for_backend(backend),
-            },
+            Ok(dialect) => Self { db, dialect, names: tables.for_backend(backend) },
             Err(error) => panic!("{error}"),
         }
     }
@@ -135,10 +131,7 @@ impl OutboxStore for SeaOrmStore {
 
     async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {
         let holes = Holes::default().with("message_id", id.as_uuid());
-        let found = self
-            .db
-            .query_one_raw(self.statement(self.dialect.find, &holes))
-            .await;
+        let found = self.db.query_one_raw(self.statement(self.dialect.find, &holes)).await;
         let found = found.map_err(|error| store_error("find a message", error))?;
         found.as_ref().map(outbox_row).transpose()
     }

@@ -18,22 +18,16 @@ const MAX_BURIED: usize = 100;
 
 pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<bool, StoreError> {
     let holes = store.claim_holes(&request.claim);
-    let tx = begin_relay(&store.db, store.dialect.backend)
-        .await
-        .map_err(failed)?;
-    let found = tx
-        .query_one_raw(store.statement(store.dialect.select_expired, &holes))
-        .await
-        .map_err(failed)?;
+    let tx = begin_relay(&store.db, store.dialect.backend).await.map_err(failed)?;
+    let found =
+        tx.query_one_raw(store.statement(store.dialect.select_expired, &holes)).await.map_err(failed)?;
     tx.rollback().await.map_err(failed)?;
     Ok(found.is_some())
 }
 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
-    let tx = begin_relay(&store.db, store.dialect.backend)
-        .await
-        .map_err(failed)?;
+    let tx = begin_relay(&store.db, store.dialect.backend).await.map_err(failed)?;
     while taken.buried.len() < MAX_BURIED {
         let holes = store.claim_holes(&request.claim);
         let select = store.statement(store.dialect.select_expired, &holes);
@@ -70,25 +64,16 @@ async fn end_attempt(
         .with("id", row.id.0)
         .with("class", ErrorClass::LeaseExpired.as_str())
         .with("error", LEASE_EXPIRED);
-    store
-        .execute(tx, store.dialect.record_expiry, &holes)
-        .await
-        .map_err(failed)?;
+    store.execute(tx, store.dialect.record_expiry, &holes).await.map_err(failed)?;
     match decide_expired(row.attempts, isolated, request.max_attempts) {
         Expiry::RunAlone => {
-            store
-                .execute(tx, store.dialect.take_over, &holes)
-                .await
-                .map_err(failed)?;
+            store.execute(tx, store.dialect.take_over, &holes).await.map_err(failed)?;
             row.attempts += 1;
             row.claims += 1;
             Ok(Ended::Alone(Box::new(row)))
         }
         Expiry::Dead => {
-            store
-                .execute(tx, store.dialect.bury, &holes)
-                .await
-                .map_err(failed)?;
+            store.execute(tx, store.dialect.bury, &holes).await.map_err(failed)?;
             Ok(Ended::Buried(row.id))
         }
     }

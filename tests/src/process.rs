@@ -1,0 +1,1 @@
+//! Other processes: relays that can be stopped and killed for real.

@@ -1,0 +1,29 @@
+//! Counts the statements that a connection sends.
+
+use sea_orm::DatabaseConnection;
+use std::sync::{Arc, Mutex};
+
+/// The statements of one pool, in order. BEGIN, COMMIT and savepoints are not among them.
+#[derive(Clone, Debug, Default)]
+pub struct Statements(Arc<Mutex<Vec<String>>>);
+
+impl Statements {
+    /// Starts to listen. Only clones of `db` that are made afterwards are heard.
+    pub fn listen(db: &mut DatabaseConnection) -> Self {
+        let statements = Self::default();
+        let sink = statements.clone();
+        db.set_metric_callback(move |info| {
+            sink.0.lock().unwrap().push(info.statement.sql.clone());
+        });
+        statements
+    }
+
+    /// Forgets what was heard and returns it.
+    ///
+    /// # Panics
+    ///
+    /// When a test panicked while it listened.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}

@@ -1,0 +1,20 @@
+//! Waiting for something to become true, with an end. Never a pause that hopes.
+
+use std::{future::Future, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// How long anything in the tests may take before it counts as hanging.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds.
+///
+/// # Panics
+///
+/// When it does not within [`PATIENCE`].
+pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < PATIENCE, "waited in vain until {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
