@@ -2,3 +2,15 @@
 
 /// The store's contract, on all four stores.
 mod conformance;
+
+/// The save of an aggregate, on pools: rows and events, or nothing.
+mod save;
+
+/// What the derive gives an event at run time, and the buffer in which it waits for the save.
+mod event;
+
+/// The router: what is wrong is said at the start, and what a handler does stays within its row.
+mod router;
+
+/// The rules of the repository: what may depend on what, how long things are, which words are ours.
+mod tidy;

@@ -1,7 +1,10 @@
 //! A database for one test.
 
 use outbox_seaorm::{TableNames, migrate};
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, DbErr};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
+    TransactionOptions, TransactionTrait,
+};
 use std::{env, path::PathBuf, time::Duration};
 
 /// The databases that the product supports.
@@ -169,4 +172,14 @@ fn remove_sqlite(path: &std::path::Path) {
             std::fs::remove_file(&file).unwrap();
         }
     }
+}
+
+/// Begins a transaction that may read before it writes, which SQLite refuses otherwise.
+///
+/// # Panics
+///
+/// When the database fails.
+pub async fn begin_immediate(db: &DatabaseConnection) -> DatabaseTransaction {
+    let sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
+    db.begin_with_options(TransactionOptions { sqlite_transaction_mode, ..Default::default() }).await.unwrap()
 }

@@ -157,6 +157,11 @@ impl FullOrder {
         order
     }
 
+    /// What is known of its last save.
+    pub fn last_save(&self) -> &outbox_core::buffer::LastSave {
+        self.events.last_save()
+    }
+
     /// Adds a line and raises an ordered event; the root itself does not change.
     pub fn add_line(&mut self, number: u32) {
         self.lines.push(lines::ActiveModel::builder().set_sku(format!("sku-{number}")));

@@ -9,6 +9,7 @@ pub mod entities;
 pub mod events;
 mod macros;
 pub mod process;
+pub mod proxy;
 pub mod statements;
 pub mod subject;
 pub mod wait;

@@ -18,3 +18,17 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut()
         sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// Polls a future at most so often and drops it then: what a caller does that loses its patience.
+pub async fn polls<F: Future>(times: usize, future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    let mut left = times;
+    std::future::poll_fn(|cx| {
+        if left == 0 {
+            return std::task::Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(cx).map(Some)
+    })
+    .await
+}

@@ -58,3 +58,25 @@ impl Drop for Ctxt {
         assert!(looked_at || thread::panicking(), "a context was dropped without looking at its errors");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Ctxt;
+    use proc_macro2::Span;
+
+    #[test]
+    fn all_errors_come_out_in_order_with_what_was_checked() {
+        let cx = Ctxt::new();
+        cx.error_at(Span::call_site(), "first");
+        cx.error_at(Span::call_site(), "second");
+        let (errors, checked) = cx.finish(Some(1)).unwrap_err();
+        let messages: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
+        assert_eq!((messages, checked), (vec!["first".to_owned(), "second".to_owned()], Some(1)));
+    }
+
+    #[test]
+    #[should_panic(expected = "without looking at its errors")]
+    fn errors_cannot_be_forgotten() {
+        Ctxt::new().error_at(Span::call_site(), "forgotten");
+    }
+}

@@ -100,3 +100,12 @@ fn only_functions_are_handlers() {
         assert_eq!(messages(expansion), ["#[handler] stands on an `async fn`"], "{item}");
     }
 }
+
+#[test]
+fn a_handler_takes_a_known_number_of_arguments() {
+    let item = quote! {
+        async unsafe extern "C" fn confirm(event: OrderPlaced, ...) -> Result<(), HandlerError> {}
+    };
+    let messages = messages(handler(quote!(id = "mail.confirm"), &item));
+    assert!(messages.contains(&"a handler cannot be variadic".to_owned()), "{messages:?}");
+}

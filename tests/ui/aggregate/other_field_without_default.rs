@@ -1,4 +1,4 @@
-#![allow(unused_imports)]
+#![allow(unused)]
 
 use outbox_seaorm::{Aggregate, EventBuffer};
 

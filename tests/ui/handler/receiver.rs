@@ -1,4 +1,4 @@
-#![allow(unused_imports)]
+#![allow(unused)]
 
 use outbox_core::{HandlerError, MessageContext, OutboxEvent, State, handler};
 use schemars::JsonSchema;

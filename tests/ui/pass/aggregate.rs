@@ -62,7 +62,7 @@ pub struct Order {
     raised: EventBuffer<orders::ModelEx>,
     cache: Vec<u8>,
     #[aggregate(root)]
-    order: orders::ActiveModelEx,
+    stored: orders::ActiveModelEx,
 }
 
 impl Order {

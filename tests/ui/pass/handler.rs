@@ -2,6 +2,7 @@
 
 #![deny(warnings, missing_docs, unused_qualifications, unreachable_pub, rust_2018_idioms)]
 #![forbid(unsafe_code)]
+#![allow(clippy::unused_async)]
 
 use outbox_core::handler::Call;
 use outbox_core::{FromMessage, HandlerError, MessageContext, OutboxEvent, State, handler};
@@ -71,7 +72,7 @@ mod facade {
 #[deprecated]
 #[handler(id = "search.index-order.v2", crate = crate::facade::core)]
 async fn deprecated(event: OrderPlaced) -> Result<(), HandlerError> {
-    drop(event);
+    let _ = event;
     Ok(())
 }
 
@@ -80,7 +81,7 @@ macro_rules! handlers {
         $(
             #[handler(id = $id)]
             async fn $function(event: $event, other: &$other) -> Result<(), HandlerError> {
-                drop(event);
+                let _ = event;
                 let _ = other;
                 Ok(())
             }
@@ -94,7 +95,7 @@ handlers! {
 
 /// Names that the generated code must not trip over.
 mod names {
-    use super::*;
+    use super::{Call, Deserialize, FromMessage, HandlerError, JsonSchema, OutboxEvent, Serialize, handler};
 
     #[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
     #[outbox(name = "names.event-named-event", version = 1, ordering = none)]
@@ -130,5 +131,5 @@ fn main() {
     // The line is the function's, not the attribute's or the macro's.
     let twice = outbox_core::Router::builder().state(Mailer).discover().on("mail.greet-tenant", event_alone);
     let error = twice.build().unwrap_err().to_string();
-    assert!(error.contains("handler.rs:37"), "{error}");
+    assert!(error.contains("handler.rs:38"), "{error}");
 }
