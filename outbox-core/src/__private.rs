@@ -5,7 +5,9 @@ pub use crate::envelope::MessageId;
 pub use crate::event::{
     DecodeError, EventDescriptor, EventError, Ordering, OutboxEvent, Payload, decode_json, field_key,
 };
-pub use crate::handler::{FromMessage, HandlerDescriptor, Source};
+pub use crate::handler::{
+    Call, FromMessage, Handler, HandlerDescriptor, HandlerError, HandlerFuture, Requirement, Source,
+};
 pub use crate::router::RouterBuilder;
 pub use inventory;
 pub use std::option::Option::{self, None, Some};

@@ -68,10 +68,14 @@ impl<M> EventBuffer<M> {
 
     /// Raises an event that needs what the database generates: the closure sees the saved model, inside the
     /// transaction. Identity and time are fixed now. The closure runs again when a failed save is tried again.
-    pub fn raise_with<E: OutboxEvent>(&mut self, event: impl Fn(&M) -> E + Send + Sync + 'static) {
+    pub fn raise_with<E: OutboxEvent>(
+        &mut self,
+        event: impl Fn(&M) -> E + Send + Sync + 'static,
+    ) -> MessageId {
         let stamp = Stamp::now();
         let lazy = Box::new(move |saved: &M| Envelope::raised(stamp, &event(saved)));
         self.push(Entry::Lazy(stamp.message_id, E::ORDERING, lazy));
+        stamp.message_id
     }
 
     fn push(&mut self, entry: Entry<M>) {

@@ -22,6 +22,9 @@ pub const MAX_ERROR_CHARS: usize = 2_000;
 pub const LEASE_EXPIRED: &str =
     "the lease expired before the relay reported: it crashed, was stopped, or was cut off from the database";
 
+/// The error text of a row that ended without a word from any handler.
+const NOTHING_REPORTED: &str = "no handler reported anything";
+
 /// What one handler made of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandlerReport {
@@ -71,27 +74,58 @@ pub enum Transition {
     Retry {
         /// From now, by the database's clock.
         delay: Duration,
-        /// Handlers that do not run again.
-        progress: Progress,
-        /// What failed; the first becomes the row's last error.
-        failed: Vec<FailedAttempt>,
+        /// What the row keeps of the attempt.
+        outcome: AttemptOutcome,
     },
     /// Keep as a dead letter.
-    Dead {
-        /// Handlers that do not run again; all others are owed.
-        progress: Progress,
-        /// What failed; the first becomes the row's last error.
-        failed: Vec<FailedAttempt>,
-    },
+    Dead(AttemptOutcome),
     /// Give back a row that was not started, and the attempt with it.
     Release,
 }
 
+/// What a row keeps of an attempt that did not end it well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AttemptOutcome {
+    /// Handlers that do not run again; all others are owed.
+    pub progress: Progress,
+    /// What failed in this attempt, for the history.
+    pub failed: Vec<FailedAttempt>,
+    /// The row's last error from now on; `None` leaves the one that it has. A refusal is never replaced by an error
+    /// that may pass, because the refusal is why the row will be dead.
+    pub last_error: Option<(ErrorClass, String)>,
+}
+
+impl AttemptOutcome {
+    /// An outcome whose last error is the first refusal, or else the first failure.
+    pub fn new(progress: Progress, failed: Vec<FailedAttempt>) -> Self {
+        let told = failed.iter().find(|failed| failed.class.is_final()).or(failed.first());
+        let last_error = told.map(|failed| (failed.class, failed.error.clone()));
+        Self { progress, failed, last_error }
+    }
+}
+
 /// Decides what becomes of a row from what its handlers reported. `chance` in 0..=1 spreads the retry.
 pub fn decide(row: &ClaimedRow, reports: &[HandlerReport], policy: &RetryPolicy, chance: f64) -> Transition {
+    let outcome = outcome(row, reports);
+    let hint =
+        |report: &HandlerReport| report.result.as_ref().err().filter(|f| !f.class.is_final())?.retry_after;
+    let may_pass = outcome.failed.iter().any(|failed| !failed.class.is_final());
+    // A row that has no progress and no report was not handled, whatever the reason.
+    let nothing_known = outcome.progress.is_empty() && outcome.failed.is_empty();
+    let all_done = outcome.progress.values().all(|state| *state == HandlerState::Done);
+    match (may_pass || nothing_known, row.attempts < policy.max_attempts) {
+        (true, true) => {
+            let requested = reports.iter().filter_map(hint).max();
+            Transition::Retry { delay: policy.delay_or(requested, row.attempts, chance), outcome }
+        }
+        (false, _) if all_done => Transition::Dispatched,
+        _ => Transition::Dead(outcome),
+    }
+}
+
+fn outcome(row: &ClaimedRow, reports: &[HandlerReport]) -> AttemptOutcome {
     let mut progress = row.progress.clone();
     let mut failed = Vec::new();
-    let mut may_pass = None;
     for HandlerReport { handler, result } in reports {
         let state = match result {
             Ok(()) => Some(HandlerState::Done),
@@ -101,22 +135,17 @@ pub fn decide(row: &ClaimedRow, reports: &[HandlerReport], policy: &RetryPolicy,
         if let (Some(handler), Some(state)) = (handler, state) {
             progress.insert(handler.clone(), state);
         }
-        if let Err(Failure { class, error, retry_after }) = result {
+        if let Err(Failure { class, error, .. }) = result {
             failed.push(FailedAttempt { handler: handler.clone(), class: *class, error: error.clone() });
-            if !class.is_final() {
-                may_pass = may_pass.max(Some(*retry_after));
-            }
         }
     }
-    match may_pass {
-        Some(retry_after) if row.attempts < policy.max_attempts => {
-            let delay = policy.delay_or(retry_after, row.attempts, chance);
-            Transition::Retry { delay, progress, failed }
-        }
-        Some(_) => Transition::Dead { progress, failed },
-        None if progress.values().all(|state| *state == HandlerState::Done) => Transition::Dispatched,
-        None => Transition::Dead { progress, failed },
+    let mut outcome = AttemptOutcome::new(progress, failed);
+    if row.progress.values().any(|state| *state == HandlerState::Refused) {
+        outcome.last_error.take_if(|(class, _)| !class.is_final());
+    } else if outcome.progress.is_empty() && outcome.failed.is_empty() {
+        outcome.last_error = Some((ErrorClass::Unroutable, NOTHING_REPORTED.to_owned()));
     }
+    outcome
 }
 
 /// What happens to a row whose lease has expired.

@@ -1,8 +1,8 @@
 //! What is fixed when an event is raised.
 
 use crate::event::{
-    EventError, MAX_AGGREGATE_ID_BYTES, MAX_CORRELATION_ID_BYTES, MAX_HEADERS_BYTES, MAX_ORDERING_KEY_BYTES,
-    MAX_PAYLOAD_BYTES, Ordering, OutboxEvent,
+    EventError, MAX_AGGREGATE_ID_BYTES, MAX_AGGREGATE_TYPE_BYTES, MAX_CORRELATION_ID_BYTES,
+    MAX_HEADERS_BYTES, MAX_ORDERING_KEY_BYTES, MAX_PAYLOAD_BYTES, Ordering, OutboxEvent, is_finite,
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
@@ -111,6 +111,11 @@ impl Envelope {
             message_id,
             reason: error.to_string(),
         })?;
+        // Only a number that was written as `null` can be lost, so the walk is rare.
+        if payload.contains("null") && !is_finite(event) {
+            let reason = "a floating-point number is NaN or infinite, which JSON cannot express".to_owned();
+            return Err(EventError::Encode { event: E::LOGICAL_NAME.to_owned(), message_id, reason });
+        }
         if payload.len() > MAX_PAYLOAD_BYTES {
             return Err(EventError::PayloadTooLarge {
                 event: E::LOGICAL_NAME.to_owned(),
@@ -224,6 +229,7 @@ impl Envelope {
             return Err(EventError::NeedsAggregate { event, message_id });
         }
         let texts = [
+            ("aggregate type", self.aggregate_type.as_deref(), MAX_AGGREGATE_TYPE_BYTES),
             ("aggregate id", self.aggregate_id.as_deref(), MAX_AGGREGATE_ID_BYTES),
             ("ordering key", self.ordering_key.as_deref(), MAX_ORDERING_KEY_BYTES),
             ("correlation id", self.correlation_id.as_deref(), MAX_CORRELATION_ID_BYTES),

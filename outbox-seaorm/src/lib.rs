@@ -15,6 +15,11 @@
 //! `postgres`, `mysql` and `sqlite` add SeaORM's drivers. Choose a runtime (`runtime-tokio…`) on your own `sea-orm`
 //! dependency.
 
+#[cfg(not(any(feature = "postgres", feature = "mysql", feature = "sqlite")))]
+compile_error!(
+    "outbox-seaorm needs to know its databases: enable one or more of its features `postgres`, `mysql` and `sqlite`"
+);
+
 // save
 mod append;
 mod error;

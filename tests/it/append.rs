@@ -30,7 +30,10 @@ async fn an_appended_event_shares_the_fate_of_its_transaction(database: &TestDat
     tx.commit().await.unwrap();
     let subject = Sql::new(database);
     let row = outbox_core::OutboxStore::find(subject.store(), id).await.unwrap().unwrap();
-    assert_eq!((row.status, row.envelope.aggregate_type, row.envelope.ordering_key), (Status::Pending, None, None));
+    assert_eq!(
+        (row.status, row.envelope.aggregate_type, row.envelope.ordering_key),
+        (Status::Pending, None, None)
+    );
 }
 
 async fn the_same_message_id_twice_is_one_row(database: &TestDatabase) {
@@ -93,7 +96,10 @@ async fn keys_are_stored_with_their_lanes(database: &TestDatabase) {
     assert_eq!(keys, ["customer_id=7", "=a key", "=a key"]);
     assert_eq!(database.count("outbox_keys").await, 2);
     let lane = outbox_core::event::lane("customer_id=7");
-    assert_eq!(database.count(&format!("outbox WHERE ordering_key = 'customer_id=7' AND lane = {lane}")).await, 1);
+    assert_eq!(
+        database.count(&format!("outbox WHERE ordering_key = 'customer_id=7' AND lane = {lane}")).await,
+        1
+    );
     assert_eq!(database.count("outbox WHERE lane IS NULL").await, 0);
 }
 

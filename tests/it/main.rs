@@ -14,3 +14,18 @@ mod router;
 
 /// The rules of the repository: what may depend on what, how long things are, which words are ours.
 mod tidy;
+
+/// Saves inside the caller's transactions, and saves whose commit is in doubt.
+mod transactions;
+
+/// Events without an aggregate's save.
+mod append;
+
+/// The relay's loop: late commits, wake-ups, polling, stopping, statement counts.
+mod relay;
+
+/// Relays in other processes, stopped and killed for real.
+mod crash;
+
+/// The tables: names, constraints, indexes, and many processes that migrate at once.
+mod migration;

@@ -9,8 +9,8 @@ use outbox_tests::{
     statements::Statements,
 };
 use sea_orm::{
-    ActiveModelTrait, DatabaseConnection, DatabaseExecutor, DatabaseTransaction, EntityTrait, IntoActiveModel, Set,
-    TransactionTrait,
+    ActiveModelTrait, DatabaseConnection, DatabaseExecutor, DatabaseTransaction, EntityTrait,
+    IntoActiveModel, Set, TransactionTrait,
 };
 
 for_each_database! {
@@ -47,7 +47,8 @@ async fn aggregate(db: &DatabaseConnection, write: Write, code: &str) -> Order {
     if matches!(write, Write::Insert) {
         return Order::place(code);
     }
-    let root = orders::ActiveModel { code: Set(code.into()), status: Set("old".into()), ..Default::default() };
+    let root =
+        orders::ActiveModel { code: Set(code.into()), status: Set("old".into()), ..Default::default() };
     let mut order = Order::from(root.insert(db).await.unwrap());
     order.raise(OrderShipped { carrier: code.into() });
     if matches!(write, Write::Update | Write::Save) {
@@ -94,7 +95,13 @@ async fn in_transaction(tx: DatabaseTransaction, write: Write, outcome: Outcome,
 async fn rows_and_events_share_every_outcome_of_every_write_path(database: &TestDatabase) {
     let db = &database.db;
     for write in [Write::Insert, Write::Update, Write::Save, Write::Delete, Write::EventOnly] {
-        for outcome in [None, Some(Outcome::Commit), Some(Outcome::Rollback), Some(Outcome::Drop), Some(Outcome::SavepointRollback)] {
+        for outcome in [
+            None,
+            Some(Outcome::Commit),
+            Some(Outcome::Rollback),
+            Some(Outcome::Drop),
+            Some(Outcome::SavepointRollback),
+        ] {
             let case = format!("{write:?}-{outcome:?}");
             let mut order = aggregate(db, write, &case).await;
             let before = database.count("outbox").await;
@@ -204,7 +211,10 @@ async fn lose_patience(database: &TestDatabase, mut order: Order) {
         db.close().await.unwrap();
         let stored = database.count("outbox").await;
         match polled {
-            None => assert!(stored == 0 || matches!(order.last_save(), LastSave::CommitUnknown(_)), "{steps} steps"),
+            None => assert!(
+                stored == 0 || matches!(order.last_save(), LastSave::CommitUnknown(_)),
+                "{steps} steps"
+            ),
             Some(Ok(())) | Some(Err(SaveError::AlreadyStored { .. })) => break,
             Some(Err(error)) => panic!("after {steps} steps: {error}"),
         }

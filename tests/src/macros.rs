@@ -46,3 +46,24 @@ macro_rules! for_each_store {
         }
     };
 }
+
+/// As [`for_each_database`], on databases without any table.
+#[macro_export]
+macro_rules! for_each_empty_database {
+    ($($name:ident),+ $(,)?) => { $(
+        mod $name {
+            $crate::for_each_empty_database!(@one $name, sqlite, Sqlite);
+            $crate::for_each_empty_database!(@one $name, postgres, Postgres);
+            $crate::for_each_empty_database!(@one $name, mysql, MySql);
+        }
+    )+ };
+    (@one $name:ident, $module:ident, $backend:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $module() {
+            let path = concat!(module_path!(), "::", stringify!($module));
+            let database = $crate::database::TestDatabase::empty($crate::database::Backend::$backend, path).await;
+            super::$name(&database).await;
+            database.drop().await;
+        }
+    };
+}

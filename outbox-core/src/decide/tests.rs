@@ -31,19 +31,27 @@ fn dispatches_when_every_handler_succeeded_now_or_before() {
 #[test]
 fn retries_only_what_may_pass_and_remembers_the_rest() {
     let reports = [ok("a"), failed("b", ErrorClass::Transient), failed("c", ErrorClass::Terminal)];
-    let Transition::Retry { delay, progress, failed } = verdict(&row(1, &[]), &reports) else { panic!() };
+    let Transition::Retry { delay, outcome } = verdict(&row(1, &[]), &reports) else { panic!() };
     assert_eq!(delay, Duration::from_secs(1));
-    assert_eq!(
-        progress.into_iter().collect::<Vec<_>>(),
-        [("a".to_owned(), HandlerState::Done), ("c".to_owned(), HandlerState::Refused),]
-    );
-    assert_eq!(failed.len(), 2);
+    let progress = [("a".to_owned(), HandlerState::Done), ("c".to_owned(), HandlerState::Refused)];
+    assert_eq!((outcome.progress, outcome.failed.len()), (progress.into(), 2));
+    assert_eq!(outcome.last_error, Some((ErrorClass::Terminal, "no".to_owned())));
 }
 
 #[test]
 fn a_refusal_is_not_forgotten_when_the_others_succeed_later() {
     let row = row(2, &[("c", HandlerState::Refused)]);
-    assert!(matches!(verdict(&row, &[ok("b")]), Transition::Dead { .. }));
+    // Nothing failed now, so the row keeps the error that it has: the refusal.
+    assert!(matches!(verdict(&row, &[ok("b")]), Transition::Dead(outcome) if outcome.last_error.is_none()));
+    let again = verdict(&row, &[failed("b", ErrorClass::Transient)]);
+    assert!(matches!(again, Transition::Retry { outcome, .. } if outcome.last_error.is_none()));
+}
+
+#[test]
+fn a_row_of_which_nobody_reported_anything_is_not_dispatched() {
+    assert!(matches!(verdict(&row(1, &[]), &[]), Transition::Retry { .. }));
+    assert!(matches!(verdict(&row(3, &[]), &[]), Transition::Dead(outcome) if outcome.last_error.is_some()));
+    assert_eq!(verdict(&row(1, &[("a", HandlerState::Done)]), &[]), Transition::Dispatched);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod decode;
+mod finite;
 mod key;
 mod schema;
 
@@ -9,6 +10,8 @@ pub use catalog::{EventDescriptor, catalog};
 pub use decode::{DecodeError, decode_json};
 pub use key::{aggregate_key, field_key, lane, named_key};
 pub use schema::PayloadSchemas;
+
+pub(crate) use finite::is_finite;
 
 use crate::envelope::MessageId;
 use schemars::JsonSchema;
@@ -19,6 +22,9 @@ use serde::{Serialize, de::DeserializeOwned};
 /// A larger one is refused when the event is raised or saved. Put large documents where documents live and raise an
 /// event that names them.
 pub const MAX_PAYLOAD_BYTES: usize = 1024 * 1024;
+
+/// The longest `aggregate_type`, in bytes.
+pub const MAX_AGGREGATE_TYPE_BYTES: usize = 100;
 
 /// The longest `aggregate_id`, in bytes.
 pub const MAX_AGGREGATE_ID_BYTES: usize = 255;

@@ -16,41 +16,55 @@ pub(crate) type Run = dyn Fn(&Call) -> Result<HandlerFuture, HandlerError> + Sen
 /// What came of one call.
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Calls a handler. Panics while starting, while polling and while dropping end here, and so does the deadline.
+/// Calls a handler. Whatever of the user's code panics ends here: while it starts, runs or is dropped, and while its
+/// error is written or dropped. So does the deadline.
 pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
     let deadline = call.context().timing().deadline();
-    let started = catch_unwind(AssertUnwindSafe(|| run(&call))).map_err(|panic| panicked(&*panic))?;
+    let started = caught(|| run(&call).map_err(HandlerError::into_failure))?;
     drop(call);
-    let mut future = CatchUnwind(Some(started.map_err(HandlerError::into_failure)?));
+    let mut future = CatchUnwind(Some(started?));
     let ended = tokio::time::timeout_at(deadline.into(), &mut future).await;
     // The future is dropped where its panic can be caught, and only then is the attempt over.
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(future.0.take())));
-    match (ended, dropped) {
-        (Ok(Err(panic)), _) | (Ok(Ok(_)), Err(panic)) => Err(panicked(&*panic)),
-        (Ok(Ok(result)), Ok(())) => result.map_err(HandlerError::into_failure),
-        (Err(_), _) => Err(Failure::new(
+    let dropped = caught(|| drop(future.0.take()));
+    match ended {
+        Ok(ended) => ended.and_then(|outcome| dropped.and(outcome)),
+        Err(_) => Err(Failure::new(
             ErrorClass::Timeout,
             "the handler did not end in time and was cut off; raise handler_timeout or make it faster",
         )),
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Failure {
+/// Runs the user's code; a panic becomes a failure.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(panicked)
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new(ErrorClass::Panic, text.unwrap_or("the handler panicked with a value that is no text"))
+    let failure =
+        Failure::new(ErrorClass::Panic, text.unwrap_or("the handler panicked with a value that is no text"));
+    // The value may panic in turn when it is dropped, and so may that one's: it is leaked then.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(another);
+    }
+    failure
 }
 
 struct CatchUnwind(Option<HandlerFuture>);
 
 impl Future for CatchUnwind {
-    type Output = Result<Result<(), HandlerError>, Box<dyn Any + Send>>;
+    /// Outer: whether it panicked. Inner: what it returned.
+    type Output = Result<Outcome, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(future) = self.0.as_mut() else {
             return Poll::Pending;
         };
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        let polled =
+            caught(|| future.as_mut().poll(cx).map(|result| result.map_err(HandlerError::into_failure)));
+        match polled {
             Ok(poll) => poll.map(Ok),
             Err(panic) => Poll::Ready(Err(panic)),
         }

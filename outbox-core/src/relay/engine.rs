@@ -8,14 +8,14 @@ use super::{
     report::PassReport,
 };
 use crate::{
-    decide::{Transition, decide},
+    decide::{AttemptOutcome, Transition, decide},
     router::Router,
     row::{ClaimedRow, LeaseToken},
     store::{ClaimRequest, Mark, OutboxStore, StoreError, TakeOver},
 };
 use chrono::{DateTime, Utc};
 use std::{future::Future, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 /// How long a mark waits for company.
 const MARK_DELAY: Duration = Duration::from_millis(5);
@@ -33,6 +33,7 @@ pub(crate) struct Engine<S> {
     flush_at: Instant,
     expired: Expired,
     report: PassReport,
+    stopping: bool,
     now: Option<DateTime<Utc>>,
 }
 
@@ -47,6 +48,7 @@ impl<S: OutboxStore> Engine<S> {
             marks: Vec::new(),
             flush_at: Instant::now(),
             report: PassReport::default(),
+            stopping: false,
             now: None,
         }
     }
@@ -119,7 +121,8 @@ impl<S: OutboxStore> Engine<S> {
         let (wants_rows, is_running) = (self.wants_rows(), self.is_running());
         let flush_at = self.has_marks().then_some(self.flush_at);
         // A row that must run alone waits until nothing else does.
-        let look_at = (!self.expired.waits_for_drain() || self.owned() == 0).then(|| self.expired.due());
+        let may_look = !self.stopping && (!self.expired.waits_for_drain() || self.owned() == 0);
+        let look_at = may_look.then(|| self.expired.due());
         tokio::select! {
             biased;
             ended = self.in_flight.next(), if is_running => Event::Ended(ended),
@@ -255,15 +258,19 @@ impl<S: OutboxStore> Engine<S> {
     /// Ends gracefully; see [`Relay::run`](super::Relay::run).
     pub(crate) async fn stop(&mut self) {
         self.in_flight.close();
-        let patience = self.config.shutdown_timeout;
-        let all_ended = async {
-            while self.is_running() {
-                self.next_done().await;
-            }
-        };
-        if timeout(patience, all_ended).await.is_err() {
-            for ended in self.in_flight.interrupt().await {
-                self.settle(ended);
+        self.stopping = true;
+        let patience = Instant::now() + self.config.shutdown_timeout;
+        while self.is_running() {
+            // Marks are not held back meanwhile: what was given back is for others now.
+            match timeout_at(patience, self.next_event(std::future::pending())).await {
+                Ok(Event::Ended(ended)) => self.settle(ended),
+                Ok(Event::FlushDue) => self.flush().await,
+                Ok(Event::LookDue | Event::ClaimDue) => {}
+                Err(_) => {
+                    for ended in self.in_flight.interrupt().await {
+                        self.settle(ended);
+                    }
+                }
             }
         }
         let last_marks = async {
@@ -307,17 +314,18 @@ fn log_transition(row: &ClaimedRow, transition: &Transition) {
     let event = row.envelope.logical_name();
     match transition {
         Transition::Dispatched | Transition::Release => {}
-        Transition::Retry { delay, failed, .. } => {
-            let (class, error) = first(failed);
+        Transition::Retry { delay, outcome } => {
+            let (class, error) = last(outcome);
             tracing::warn!(id, %message_id, event, attempt, ?delay, class, error, "an attempt failed and is tried again");
         }
-        Transition::Dead { failed, .. } => {
-            let (class, error) = first(failed);
+        Transition::Dead(outcome) => {
+            let (class, error) = last(outcome);
             tracing::error!(id, %message_id, event, attempt, class, error, "a row is dead and waits for an operator");
         }
     }
 }
 
-fn first(failed: &[crate::decide::FailedAttempt]) -> (&'static str, &str) {
-    failed.first().map_or(("", ""), |failed| (failed.class.as_str(), failed.error.as_str()))
+fn last(outcome: &AttemptOutcome) -> (&'static str, &str) {
+    let earlier = ("", "refused in an earlier attempt");
+    outcome.last_error.as_ref().map_or(earlier, |(class, error)| (class.as_str(), error.as_str()))
 }

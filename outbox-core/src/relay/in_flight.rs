@@ -34,6 +34,8 @@ pub(crate) enum Ending {
 
 enum TaskEnd {
     Ran,
+    /// It panicked outside the guard of its handlers, or was aborted.
+    Broken,
     NotStarted,
     TooLate,
 }
@@ -90,8 +92,7 @@ impl InFlight {
     pub(crate) async fn next(&mut self) -> Ended {
         let (id, end) = match self.tasks.join_next_with_id().await {
             Some(Ok(end)) => end,
-            // Handlers are guarded, so only an abort ends a task like this.
-            Some(Err(error)) => (error.id(), TaskEnd::Ran),
+            Some(Err(error)) => (error.id(), TaskEnd::Broken),
             None => std::future::pending().await,
         };
         match self.tracked.remove(&id) {
@@ -124,6 +125,11 @@ impl InFlight {
 impl Tracked {
     fn ended(self, end: TaskEnd) -> Ended {
         let ending = match end {
+            TaskEnd::Broken => {
+                let failure = Failure::new(ErrorClass::Panic, "the task of the row ended without a report");
+                self.reports.push(HandlerReport { handler: None, result: Err(failure) });
+                Ending::Reported(self.reports.take())
+            }
             TaskEnd::Ran => Ending::Reported(self.reports.take()),
             TaskEnd::NotStarted => Ending::NotStarted,
             TaskEnd::TooLate => Ending::TooLate,

@@ -139,6 +139,11 @@ impl<S: OutboxStore> Relay<S> {
     async fn start(&self) -> Result<Engine<S>, RelayError> {
         self.config.validate()?;
         self.store.check().await?;
+        if self.router.routes().is_empty() {
+            tracing::warn!(
+                "the router has no handlers, so this relay claims nothing; call .discover() or .on(...)"
+            );
+        }
         Ok(Engine::new(self.store.clone(), self.router.clone(), self.config.clone()))
     }
 }

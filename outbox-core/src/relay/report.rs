@@ -27,7 +27,7 @@ impl PassReport {
         let count = match transition {
             Transition::Dispatched => &mut self.dispatched,
             Transition::Retry { .. } => &mut self.retried,
-            Transition::Dead { .. } => &mut self.dead,
+            Transition::Dead(_) => &mut self.dead,
             Transition::Release => &mut self.released,
         };
         *count += 1;

@@ -1,7 +1,7 @@
 //! The model that the SQL stores are compared with.
 
 use crate::{
-    decide::{Expiry, FailedAttempt, Transition, decide_expired},
+    decide::{AttemptOutcome, Expiry, FailedAttempt, Transition, decide_expired},
     envelope::{Envelope, MessageId},
     row::{ClaimedRow, ErrorClass, Lease, OutboxRow, RowId, Status},
     store::{ClaimRequest, Mark, MarkReport, OutboxStore, Purge, StoreError, TakeOver, TakenOver},
@@ -241,26 +241,27 @@ fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Ve
             row.attempts = row.attempts.saturating_sub(1);
             &[]
         }
-        Transition::Retry { delay, progress, failed } => {
+        Transition::Retry { delay, outcome } => {
             row.status = Status::Pending;
             row.available_at = now + delta(*delay);
-            row.progress.clone_from(progress);
-            failed
+            keep(row, outcome)
         }
-        Transition::Dead { progress, failed } => {
+        Transition::Dead(outcome) => {
             finish(row, Status::Dead, now);
-            row.progress.clone_from(progress);
-            failed
+            keep(row, outcome)
         }
     };
-    if let Some(first) = failed.first() {
-        row.last_error = Some((first.class, first.error.clone()));
-    }
     let (id, attempt) = (row.id, row.attempts);
     failed
         .iter()
         .map(|failed| HistoryEntry { id, attempt, relay: relay.clone(), failed: failed.clone() })
         .collect()
+}
+
+fn keep<'a>(row: &mut OutboxRow, outcome: &'a AttemptOutcome) -> &'a [FailedAttempt] {
+    row.progress.clone_from(&outcome.progress);
+    row.last_error = outcome.last_error.clone().or(row.last_error.take());
+    &outcome.failed
 }
 
 fn finish(row: &mut OutboxRow, status: Status, now: DateTime<Utc>) {

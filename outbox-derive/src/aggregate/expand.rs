@@ -117,12 +117,13 @@ fn events(aggregate: &Aggregate<'_>) -> TokenStream {
         }
 
         /// Raises an event that needs what the database generates: the closure is given the saved model, inside the
-        /// transaction. Identity and time are fixed now. It runs again when a failed save is tried again.
+        /// transaction. Identity and time are fixed now, and the identity is returned. It runs again when a failed
+        /// save is tried again.
         #vis fn raise_with<E: __o::OutboxEvent>(
             &mut self,
             event: impl __o::Fn(&#model) -> E + __o::Send + __o::Sync + 'static,
-        ) {
-            self.#events.raise_with(event);
+        ) -> __o::MessageId {
+            self.#events.raise_with(event)
         }
 
         /// How many raised events are not stored yet.

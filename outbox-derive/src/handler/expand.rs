@@ -25,11 +25,10 @@ pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
         #[allow(deprecated)]
         const _: () = {
             use #krate::__private as __o;
-            use #krate::handler as __h;
 
             struct __Handler;
 
-            impl __h::Handler<()> for __Handler {
+            impl __o::Handler<()> for __Handler {
                 type Event = #event;
 
                 #call
@@ -64,8 +63,8 @@ fn call(handler: &Handler<'_>) -> TokenStream {
         fn call(
             &self,
             __event: #event,
-            __call: &__h::Call,
-        ) -> __o::Result<__h::HandlerFuture, __h::HandlerError> {
+            __call: &__o::Call,
+        ) -> __o::Result<__o::HandlerFuture, __o::HandlerError> {
             #(#built)*
             let __future = async move {
                 let __outcome = #function(__event #(, #passed)*).await;
@@ -99,7 +98,7 @@ fn requires(arguments: &[Argument<'_>]) -> TokenStream {
         quote_spanned!(located(ty.span())=> <#ty as __o::FromMessage>::requires())
     });
     quote! {
-        fn requires() -> ::std::vec::Vec<__h::Requirement> {
+        fn requires() -> ::std::vec::Vec<__o::Requirement> {
             let requirements = [#(#requirements),*];
             ::core::iter::Iterator::collect(::core::iter::Iterator::flatten(
                 ::core::iter::IntoIterator::into_iter(requirements),
@@ -118,12 +117,12 @@ fn outcome() -> TokenStream {
                     `.map_err(HandlerError::transient)`"
         )]
         trait __Outcome {
-            fn outcome(self) -> __o::Result<(), __h::HandlerError>;
+            fn outcome(self) -> __o::Result<(), __o::HandlerError>;
         }
 
         #[diagnostic::do_not_recommend]
-        impl<E: ::core::convert::Into<__h::HandlerError>> __Outcome for __o::Result<(), E> {
-            fn outcome(self) -> __o::Result<(), __h::HandlerError> {
+        impl<E: ::core::convert::Into<__o::HandlerError>> __Outcome for __o::Result<(), E> {
+            fn outcome(self) -> __o::Result<(), __o::HandlerError> {
                 self.map_err(::core::convert::Into::into)
             }
         }

@@ -86,7 +86,8 @@ pub(super) const DIALECT: Dialect = Dialect {
                o.finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                o.status = m.status,
                o.claimed_by = NULL, o.lease_token = NULL, o.lease_expires_at = NULL, o.isolated = FALSE,
-               o.completed_handlers = m.progress, o.error_class = m.class, o.last_error = m.error
+               o.completed_handlers = m.progress, o.error_class = COALESCE(m.class, o.error_class),
+               o.last_error = COALESCE(m.error, o.last_error)
          WHERE o.lease_token = :token",
     purge: "DELETE FROM {outbox}
          WHERE finished_at < :now - INTERVAL :older_than MICROSECOND AND status = 'dispatched'

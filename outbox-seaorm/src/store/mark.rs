@@ -104,23 +104,21 @@ async fn mark_failed(
 fn described(rows: &[(RowId, &Transition)]) -> (Vec<Value>, Vec<Value>) {
     let (mut marks, mut attempts) = (Vec::new(), Vec::new());
     for (id, transition) in rows {
-        let (status, delay, progress, failed) = match transition {
-            Transition::Retry { delay, progress, failed } => {
-                (Status::Pending, delay.as_secs_f64(), progress, failed)
-            }
-            Transition::Dead { progress, failed } => (Status::Dead, 0.0, progress, failed),
+        let (status, delay, outcome) = match transition {
+            Transition::Retry { delay, outcome } => (Status::Pending, delay.as_secs_f64(), outcome),
+            Transition::Dead(outcome) => (Status::Dead, 0.0, outcome),
             _ => continue,
         };
-        let last = failed.first();
+        let last_error = outcome.last_error.as_ref();
         marks.push(json!({
             "id": id.0,
             "status": status.as_str(),
             "delay": delay,
-            "progress": progress_text(progress),
-            "class": last.map(|failed| failed.class.as_str()),
-            "error": last.map(|failed| failed.error.as_str()),
+            "progress": progress_text(&outcome.progress),
+            "class": last_error.map(|(class, _)| class.as_str()),
+            "error": last_error.map(|(_, error)| error.as_str()),
         }));
-        attempts.extend(failed.iter().map(|attempt| attempt_row(*id, attempt)));
+        attempts.extend(outcome.failed.iter().map(|attempt| attempt_row(*id, attempt)));
     }
     (marks, attempts)
 }

@@ -9,7 +9,7 @@ use crate::{
 use chrono::TimeDelta;
 use outbox_core::{
     Envelope, OutboxStore, Status,
-    decide::Transition,
+    decide::{AttemptOutcome, Transition},
     store::{ClaimRequest, Route},
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -50,8 +50,7 @@ pub async fn a_row_with_an_expired_lease_is_left_to_the_take_over(subject: &impl
 pub async fn a_row_is_not_claimed_before_it_is_due(subject: &impl Subject) {
     subject.append(&placed_many(1)).await;
     let (token, rows) = claim(subject, 1, at(0)).await;
-    let later =
-        Transition::Retry { delay: Duration::from_secs(100), progress: Default::default(), failed: vec![] };
+    let later = Transition::Retry { delay: Duration::from_secs(100), outcome: AttemptOutcome::default() };
     mark(subject, token, &rows, &later, at(0)).await;
     assert_eq!(claim(subject, 1, at(99)).await.1.len(), 0);
     assert_eq!(claim(subject, 1, at(100)).await.1[0].attempts, 2);

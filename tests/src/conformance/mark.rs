@@ -9,7 +9,7 @@ use crate::{
 use chrono::TimeDelta;
 use outbox_core::{
     ErrorClass, OutboxStore, Status,
-    decide::{FailedAttempt, MAX_ERROR_CHARS, Transition},
+    decide::{AttemptOutcome, FailedAttempt, MAX_ERROR_CHARS, Transition},
     row::{HandlerState, Progress},
     store::{Mark, MarkReport},
 };
@@ -29,8 +29,7 @@ pub async fn a_dispatched_row_is_finished_and_keeps_no_error(subject: &impl Subj
     let (token, rows) = claim(subject, 1, at(0)).await;
     let again = Transition::Retry {
         delay: Duration::ZERO,
-        progress: Progress::new(),
-        failed: vec![failed("a.b", ErrorClass::Transient, "no")],
+        outcome: AttemptOutcome::new(Progress::new(), vec![failed("a.b", ErrorClass::Transient, "no")]),
     };
     mark(subject, token, &rows, &again, at(0)).await;
     let (token, rows) = claim(subject, 1, at(1)).await;
@@ -52,8 +51,7 @@ pub async fn a_retried_row_waits_and_remembers_its_progress(subject: &impl Subje
     ];
     let later = Transition::Retry {
         delay: Duration::from_millis(1500),
-        progress: progress(),
-        failed: attempts.clone(),
+        outcome: AttemptOutcome::new(progress(), attempts.clone()),
     };
     mark(subject, token, &rows, &later, at(0)).await;
     let row = subject.row(&envelope).await;
@@ -75,7 +73,7 @@ pub async fn a_dead_row_is_kept_with_its_reason_and_never_claimed_again(subject:
     let (token, rows) = claim(subject, 1, at(0)).await;
     let text = "ü".repeat(MAX_ERROR_CHARS);
     let dead =
-        Transition::Dead { progress: progress(), failed: vec![failed("a.b", ErrorClass::Decode, &text)] };
+        Transition::Dead(AttemptOutcome::new(progress(), vec![failed("a.b", ErrorClass::Decode, &text)]));
     mark(subject, token, &rows, &dead, at(5)).await;
     let row = subject.row(&envelope).await;
     assert_eq!((row.status, row.finished_at, row.attempts), (Status::Dead, at(5), 1));
@@ -111,10 +109,9 @@ pub async fn a_mark_after_the_lease_was_lost_changes_nothing(subject: &impl Subj
         Transition::Release,
         Transition::Retry {
             delay: Duration::ZERO,
-            progress: progress(),
-            failed: vec![failed("a.b", ErrorClass::Panic, "x")],
+            outcome: AttemptOutcome::new(progress(), vec![failed("a.b", ErrorClass::Panic, "x")]),
         },
-        Transition::Dead { progress: progress(), failed: vec![failed("a.b", ErrorClass::Terminal, "x")] },
+        Transition::Dead(AttemptOutcome::new(progress(), vec![failed("a.b", ErrorClass::Terminal, "x")])),
     ];
     for transition in transitions {
         let report = mark(subject, stale, &rows, &transition, at(62)).await;
@@ -133,10 +130,10 @@ pub async fn marks_of_several_claims_and_kinds_are_written_together(subject: &im
         let transitions = [
             Transition::Dispatched,
             Transition::Release,
-            Transition::Dead {
-                progress: Progress::new(),
-                failed: vec![failed("a.b", ErrorClass::Terminal, "no")],
-            },
+            Transition::Dead(AttemptOutcome::new(
+                Progress::new(),
+                vec![failed("a.b", ErrorClass::Terminal, "no")],
+            )),
         ];
         marks.extend(rows.iter().zip(transitions).map(|(row, transition)| Mark {
             id: row.id,

@@ -13,7 +13,7 @@ use crate::{
 use chrono::{DateTime, TimeDelta, Utc};
 use outbox_core::{
     OutboxStore,
-    decide::Transition,
+    decide::{AttemptOutcome, Transition},
     row::{ClaimedRow, LeaseToken},
     store::{ClaimRequest, Mark, MarkReport, Route, TakeOver},
 };

@@ -8,7 +8,7 @@ use crate::{
 };
 use outbox_core::{
     Envelope, ErrorClass, OutboxStore,
-    decide::{FailedAttempt, Transition},
+    decide::{AttemptOutcome, FailedAttempt, Transition},
     row::Progress,
     store::Purge,
 };
@@ -41,8 +41,8 @@ pub async fn age_alone_proves_nothing(subject: &impl Subject) {
     let failed = || vec![FailedAttempt { handler: None, class: ErrorClass::Terminal, error: "no".into() }];
     let transitions = [
         Transition::Dispatched,
-        Transition::Dead { progress: Progress::new(), failed: failed() },
-        Transition::Retry { delay: Duration::ZERO, progress: Progress::new(), failed: failed() },
+        Transition::Dead(AttemptOutcome::new(Progress::new(), failed())),
+        Transition::Retry { delay: Duration::ZERO, outcome: AttemptOutcome::new(Progress::new(), failed()) },
     ];
     for transition in transitions {
         let (token, rows) = claim(subject, 1, at(0)).await;

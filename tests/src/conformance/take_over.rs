@@ -6,7 +6,11 @@ use crate::{
     events::{placed, placed_many},
     subject::Subject,
 };
-use outbox_core::{ErrorClass, OutboxStore, Status, decide::Transition, store::TakenOver};
+use outbox_core::{
+    ErrorClass, OutboxStore, Status,
+    decide::{AttemptOutcome, Transition},
+    store::TakenOver,
+};
 
 pub async fn rows_of_a_vanished_relay_are_taken_over_one_at_a_time(subject: &impl Subject) {
     let rows = subject.append(&placed_many(3)).await;
@@ -42,11 +46,8 @@ pub async fn a_row_dies_of_crashes_only_from_attempts_in_which_it_ran_alone(subj
     // Two failures use up attempts, then the relay vanishes in a batch, at the cap of three.
     for second in 0..2 {
         let (token, rows) = claim(subject, 2, at(second)).await;
-        let again = Transition::Retry {
-            delay: std::time::Duration::ZERO,
-            progress: Default::default(),
-            failed: vec![],
-        };
+        let again =
+            Transition::Retry { delay: std::time::Duration::ZERO, outcome: AttemptOutcome::default() };
         mark(subject, token, &rows, &again, at(second)).await;
     }
     claim(subject, 2, at(2)).await;
@@ -70,8 +71,7 @@ pub async fn a_row_that_ran_alone_and_failed_is_an_ordinary_row_again(subject: &
     claim(subject, 1, at(0)).await;
     let request = take_over(at(61));
     let taken = subject.store().take_over(&request).await.unwrap().row.unwrap();
-    let again =
-        Transition::Retry { delay: std::time::Duration::ZERO, progress: Default::default(), failed: vec![] };
+    let again = Transition::Retry { delay: std::time::Duration::ZERO, outcome: AttemptOutcome::default() };
     mark(subject, request.claim.token, &[taken], &again, at(62)).await;
     let (_, rows) = claim(subject, 1, at(62)).await;
     assert_eq!((rows.len(), rows[0].attempts), (1, 3));

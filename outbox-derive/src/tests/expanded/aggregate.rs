@@ -59,12 +59,13 @@ const _: () = {
             self.raised.try_raise(event)
         }
         /// Raises an event that needs what the database generates: the closure is given the saved model, inside the
-        /// transaction. Identity and time are fixed now. It runs again when a failed save is tried again.
+        /// transaction. Identity and time are fixed now, and the identity is returned. It runs again when a failed
+        /// save is tried again.
         pub(crate) fn raise_with<E: __o::OutboxEvent>(
             &mut self,
             event: impl __o::Fn(&orders::ModelEx) -> E + __o::Send + __o::Sync + 'static,
-        ) {
-            self.raised.raise_with(event);
+        ) -> __o::MessageId {
+            self.raised.raise_with(event)
         }
         /// How many raised events are not stored yet.
         #[must_use]

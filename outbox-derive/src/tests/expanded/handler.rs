@@ -10,15 +10,14 @@ pub(crate) async fn confirm(
 #[allow(deprecated)]
 const _: () = {
     use ::outbox_core::__private as __o;
-    use ::outbox_core::handler as __h;
     struct __Handler;
-    impl __h::Handler<()> for __Handler {
+    impl __o::Handler<()> for __Handler {
         type Event = OrderPlaced;
         fn call(
             &self,
             __event: OrderPlaced,
-            __call: &__h::Call,
-        ) -> __o::Result<__h::HandlerFuture, __h::HandlerError> {
+            __call: &__o::Call,
+        ) -> __o::Result<__o::HandlerFuture, __o::HandlerError> {
             let __a1 = <State<Mailer> as __o::FromMessage>::from_message(__call)?;
             let __a2 = <MessageContext as __o::FromMessage>::from_message(__call)?;
             let mut __a3 = <Tenant as __o::FromMessage>::from_message(__call)?;
@@ -28,7 +27,7 @@ const _: () = {
             };
             __o::Ok(::std::boxed::Box::pin(__future))
         }
-        fn requires() -> ::std::vec::Vec<__h::Requirement> {
+        fn requires() -> ::std::vec::Vec<__o::Requirement> {
             let requirements = [
                 <State<Mailer> as __o::FromMessage>::requires(),
                 <MessageContext as __o::FromMessage>::requires(),
@@ -48,11 +47,11 @@ const _: () = {
                     `.map_err(HandlerError::transient)`"
     )]
     trait __Outcome {
-        fn outcome(self) -> __o::Result<(), __h::HandlerError>;
+        fn outcome(self) -> __o::Result<(), __o::HandlerError>;
     }
     #[diagnostic::do_not_recommend]
-    impl<E: ::core::convert::Into<__h::HandlerError>> __Outcome for __o::Result<(), E> {
-        fn outcome(self) -> __o::Result<(), __h::HandlerError> {
+    impl<E: ::core::convert::Into<__o::HandlerError>> __Outcome for __o::Result<(), E> {
+        fn outcome(self) -> __o::Result<(), __o::HandlerError> {
             self.map_err(::core::convert::Into::into)
         }
     }

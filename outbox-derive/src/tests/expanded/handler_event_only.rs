@@ -5,15 +5,14 @@ async fn confirm(event: crate::OrderPlaced) -> crate::Result {
 #[allow(deprecated)]
 const _: () = {
     use ::facade::core::__private as __o;
-    use ::facade::core::handler as __h;
     struct __Handler;
-    impl __h::Handler<()> for __Handler {
+    impl __o::Handler<()> for __Handler {
         type Event = crate::OrderPlaced;
         fn call(
             &self,
             __event: crate::OrderPlaced,
-            __call: &__h::Call,
-        ) -> __o::Result<__h::HandlerFuture, __h::HandlerError> {
+            __call: &__o::Call,
+        ) -> __o::Result<__o::HandlerFuture, __o::HandlerError> {
             let __future = async move {
                 let __outcome = confirm(__event).await;
                 __Outcome::outcome(__outcome)
@@ -28,11 +27,11 @@ const _: () = {
                     `.map_err(HandlerError::transient)`"
     )]
     trait __Outcome {
-        fn outcome(self) -> __o::Result<(), __h::HandlerError>;
+        fn outcome(self) -> __o::Result<(), __o::HandlerError>;
     }
     #[diagnostic::do_not_recommend]
-    impl<E: ::core::convert::Into<__h::HandlerError>> __Outcome for __o::Result<(), E> {
-        fn outcome(self) -> __o::Result<(), __h::HandlerError> {
+    impl<E: ::core::convert::Into<__o::HandlerError>> __Outcome for __o::Result<(), E> {
+        fn outcome(self) -> __o::Result<(), __o::HandlerError> {
             self.map_err(::core::convert::Into::into)
         }
     }
