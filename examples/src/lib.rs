@@ -1,1 +1,1 @@
-
+//! Nothing: the examples stand in the folder above.

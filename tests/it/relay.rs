@@ -364,12 +364,8 @@ async fn a_relay_with_older_tables_says_what_to_do(database: &TestDatabase) {
 
 #[tokio::test]
 async fn a_relay_whose_database_is_not_there_says_so() {
-    let urls = [
-        "postgres://nobody@127.0.0.1:9/none",
-        "mysql://nobody@127.0.0.1:9/none",
-        "sqlite:///no/such/dir/file",
-    ];
-    for url in urls {
+    // SQLite has no server, and SeaORM opens its file before there is a connection.
+    for url in ["postgres://nobody@127.0.0.1:9/none", "mysql://nobody@127.0.0.1:9/none"] {
         let mut options = ConnectOptions::new(url);
         options.connect_lazy(true).acquire_timeout(Duration::from_millis(200)).sqlx_logging(false);
         let db = Database::connect(options).await.unwrap();

@@ -13,3 +13,8 @@ pub mod proxy;
 pub mod statements;
 pub mod subject;
 pub mod wait;
+
+/// The code of README.md, compiled and run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
