@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The longest delay that a handler may ask for with `retry_after`: one day.
-const MAX_REQUESTED_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_REQUESTED_DELAY: Duration = Duration::from_hours(24);
 
 /// Bounded exponential backoff with jitter.
 ///
@@ -22,7 +22,7 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { max_attempts: 10, base: Duration::from_secs(1), cap: Duration::from_secs(600) }
+        Self { max_attempts: 10, base: Duration::from_secs(1), cap: Duration::from_mins(10) }
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     const POLICY: RetryPolicy =
-        RetryPolicy { max_attempts: 5, base: Duration::from_secs(1), cap: Duration::from_secs(60) };
+        RetryPolicy { max_attempts: 5, base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 
     #[test]
     fn doubles_until_the_cap() {

@@ -12,7 +12,7 @@ use std::{
 type Lazy<M> = Box<dyn Fn(&M) -> Result<Envelope, EventError> + Send + Sync>;
 
 enum Entry<M> {
-    Ready(Result<Envelope, EventError>),
+    Ready(Box<Result<Envelope, EventError>>),
     Lazy(MessageId, EventOrder, Lazy<M>),
 }
 
@@ -50,8 +50,10 @@ impl<M> EventBuffer<M> {
     ///
     /// An event that cannot be stored (see [`EventError`]) makes the next save fail; use
     /// [`try_raise`](Self::try_raise) to learn it here.
+    // By value: an event that was raised is not the caller's any more.
+    #[allow(clippy::needless_pass_by_value)]
     pub fn raise<E: OutboxEvent>(&mut self, event: E) {
-        self.push(Entry::Ready(Envelope::new(&event)));
+        self.push(Entry::Ready(Box::new(Envelope::new(&event))));
     }
 
     /// Raises an event and says at once when it cannot be stored; the buffer is then unchanged.
@@ -59,10 +61,11 @@ impl<M> EventBuffer<M> {
     /// # Errors
     ///
     /// As [`Envelope::new`].
+    #[allow(clippy::needless_pass_by_value)]
     pub fn try_raise<E: OutboxEvent>(&mut self, event: E) -> Result<MessageId, EventError> {
         let envelope = Envelope::new(&event)?;
         let id = envelope.message_id;
-        self.push(Entry::Ready(Ok(envelope)));
+        self.push(Entry::Ready(Box::new(Ok(envelope))));
         Ok(id)
     }
 
@@ -105,7 +108,7 @@ impl<M> EventBuffer<M> {
     /// The first event that cannot be stored.
     pub fn resolve(&self, saved: &M) -> Result<Vec<Envelope>, EventError> {
         let resolve = |entry: &Entry<M>| match entry {
-            Entry::Ready(envelope) => envelope.clone(),
+            Entry::Ready(envelope) => (**envelope).clone(),
             Entry::Lazy(_, _, event) => event(saved),
         };
         self.pending.iter().map(resolve).collect()
@@ -118,15 +121,14 @@ impl<M> EventBuffer<M> {
     /// That event's error.
     pub fn refusal(&self) -> Result<(), EventError> {
         self.pending.iter().try_for_each(|entry| match entry {
-            Entry::Ready(Err(error)) => Err(error.clone()),
-            Entry::Ready(Ok(_)) | Entry::Lazy(..) => Ok(()),
+            Entry::Ready(envelope) => envelope.as_ref().as_ref().map(drop).map_err(EventError::clone),
+            Entry::Lazy(..) => Ok(()),
         })
     }
 
     fn ids(&self) -> Vec<MessageId> {
         let id = |entry: &Entry<M>| match entry {
-            Entry::Ready(Ok(envelope)) => Some(envelope.message_id),
-            Entry::Ready(Err(_)) => None,
+            Entry::Ready(envelope) => envelope.as_ref().as_ref().ok().map(|envelope| envelope.message_id),
             Entry::Lazy(id, ..) => Some(*id),
         };
         self.pending.iter().filter_map(id).collect()
@@ -135,7 +137,7 @@ impl<M> EventBuffer<M> {
     /// Whether one of the waiting events keeps the order of its aggregate.
     pub fn has_ordered(&self) -> bool {
         self.pending.iter().any(|entry| match entry {
-            Entry::Ready(envelope) => envelope.as_ref().is_ok_and(Envelope::is_ordered_by_aggregate),
+            Entry::Ready(envelope) => envelope.as_ref().as_ref().is_ok_and(Envelope::is_ordered_by_aggregate),
             Entry::Lazy(_, ordering, _) => *ordering == EventOrder::Aggregate,
         })
     }

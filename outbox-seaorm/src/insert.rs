@@ -164,7 +164,7 @@ mod tests {
     fn a_save_is_cut_only_where_a_database_would_refuse() {
         assert_eq!(lengths(&[]), [] as [usize; 0]);
         assert_eq!(lengths(&envelopes(&[100; 500])), [500]);
-        assert_eq!(lengths(&envelopes(&[1; MAX_ROWS + 1])), [MAX_ROWS, 1]);
+        assert_eq!(lengths(&envelopes(&vec![1; MAX_ROWS + 1])), [MAX_ROWS, 1]);
         assert_eq!(lengths(&envelopes(&[MAX_BYTES / 2, MAX_BYTES / 2, 1, MAX_BYTES, 1])), [2, 1, 1, 1]);
     }
 }

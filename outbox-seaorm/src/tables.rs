@@ -122,16 +122,13 @@ impl QuotedNames {
         while let Some((before, after)) = rest.split_once('{') {
             filled.push_str(before);
             let hole = after.split_once('}').and_then(|(hole, after)| Some((self.hole(hole)?, after)));
-            match hole {
-                Some((name, after)) => {
-                    filled.push_str(&name);
-                    rest = after;
-                }
+            if let Some((name, after)) = hole {
+                filled.push_str(&name);
+                rest = after;
+            } else {
                 // A brace of the SQL itself, as in an empty JSON object.
-                None => {
-                    filled.push('{');
-                    rest = after;
-                }
+                filled.push('{');
+                rest = after;
             }
         }
         filled + rest

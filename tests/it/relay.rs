@@ -19,7 +19,7 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 for_each_database! {
     an_event_that_commits_after_a_later_one_is_dispatched,
@@ -62,7 +62,7 @@ fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
 
 /// A relay that looks at the database once, and then only when it is woken.
 fn only_woken() -> RelayConfig {
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     RelayConfig { poll_min: hour, poll_max: hour, ..RelayConfig::default() }
 }
 
@@ -266,7 +266,7 @@ impl Gate {
     fn router(&self) -> Router {
         let pass = |_: OrderPlaced, State(gate): State<Gate>| async move {
             gate.started.add_permits(1);
-            gate.open.acquire().await.map(|permit| permit.forget())
+            gate.open.acquire().await.map(SemaphorePermit::forget)
         };
         Router::builder().state(self.clone()).on("tests.pass", pass).build().unwrap()
     }

@@ -7,7 +7,9 @@ use outbox_tests::{
     statements::Statements,
     wait::polls,
 };
-use sea_orm::{EntityTrait, PaginatorTrait, QueryOrder, Set, TransactionTrait, prelude::Uuid};
+use sea_orm::{
+    ConnectionTrait, EntityTrait, PaginatorTrait, QueryOrder, Set, TransactionTrait, prelude::Uuid,
+};
 
 for_each_database! {
     a_save_writes_the_root_and_its_events_together,
@@ -39,7 +41,6 @@ async fn stored(database: &TestDatabase) -> Vec<Stored> {
         }
         _ => "SELECT event_type, aggregate_type, aggregate_id, payload FROM outbox ORDER BY id",
     };
-    use sea_orm::ConnectionTrait;
     let statement = sea_orm::Statement::from_string(database.db.get_database_backend(), sql);
     let text = |row: &sea_orm::QueryResult, column: &str| row.try_get::<Option<String>>("", column).unwrap();
     let read = |row: &sea_orm::QueryResult| Stored {
@@ -126,7 +127,6 @@ async fn a_failing_save_inside_a_transaction_leaves_nothing_of_itself(database: 
 }
 
 async fn a_missing_outbox_table_fails_the_save_and_says_what_to_do(database: &TestDatabase) {
-    use sea_orm::ConnectionTrait;
     database.db.execute_unprepared("DROP TABLE outbox").await.unwrap();
     let mut order = Order::place("A-1");
     let error = order.save(&database.db).await.unwrap_err();
@@ -141,10 +141,8 @@ async fn events_that_cannot_be_stored_fail_the_save_before_anything_is_written(d
     huge.raise(OrderShipped { carrier: "x".repeat(2_000_000) });
     let error = huge.save(db).await.unwrap_err();
     assert!(error.to_string().contains("the limit is 1048576"), "{error}");
-    assert_eq!(
-        huge.try_raise(OrderShipped { carrier: "x".repeat(2_000_000) }).unwrap_err().to_string().len() > 80,
-        true
-    );
+    let refused = huge.try_raise(OrderShipped { carrier: "x".repeat(2_000_000) }).unwrap_err();
+    assert!(refused.to_string().contains("put a reference into the event"), "{refused}");
     let mut lazy = Order::place("A-2");
     lazy.raise_with(|_| OrderShipped { carrier: "x".repeat(2_000_000) });
     assert!(matches!(lazy.save(db).await.unwrap_err(), SaveError::Event(_)));

@@ -215,7 +215,7 @@ async fn lose_patience(database: &TestDatabase, mut order: Order) {
                 stored == 0 || matches!(order.last_save(), LastSave::CommitUnknown(_)),
                 "{steps} steps"
             ),
-            Some(Ok(())) | Some(Err(SaveError::AlreadyStored { .. })) => break,
+            Some(Ok(()) | Err(SaveError::AlreadyStored { .. })) => break,
             Some(Err(error)) => panic!("after {steps} steps: {error}"),
         }
     }

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// How long anything in the tests may take before it counts as hanging.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until a condition holds.
 ///

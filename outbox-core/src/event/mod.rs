@@ -155,7 +155,7 @@ pub enum EventError {
         /// The limit.
         limit: usize,
     },
-    /// A text that becomes a column contains NUL, which PostgreSQL cannot store.
+    /// A text that becomes a column contains NUL, which not every database can store.
     #[error(
         "the {field} of event {event} ({message_id}) contains a NUL character, which not every database can store. Nothing was saved; remove it"
     )]

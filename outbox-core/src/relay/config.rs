@@ -33,7 +33,7 @@ impl Default for RelayConfig {
             name: default_name(),
             batch_size: 100,
             concurrency: 32,
-            lease: Duration::from_secs(60),
+            lease: Duration::from_mins(1),
             handler_timeout: Duration::from_secs(30),
             poll_min: Duration::from_millis(50),
             poll_max: Duration::from_secs(1),
@@ -63,7 +63,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_hours(24);
 
 impl RelayConfig {
     /// Checks every field and their relations.

@@ -222,16 +222,16 @@ impl<S: OutboxStore> Engine<S> {
     async fn take_over(&mut self) -> Result<bool, StoreError> {
         let token = LeaseToken::new();
         let asked = std::time::Instant::now();
-        let taken = self.store.take_over(&self.take_over_request(token)).await?;
-        for id in &taken.buried {
+        let found = self.store.take_over(&self.take_over_request(token)).await?;
+        for id in &found.buried {
             tracing::error!(
                 id = id.0,
                 "a row is dead: its relay vanished in the last attempt, with nothing beside it"
             );
         }
-        self.report.dead += taken.buried.len() as u64;
-        self.expired.took_over(taken.row.is_some());
-        let Some(row) = taken.row else { return Ok(false) };
+        self.report.dead += found.buried.len() as u64;
+        self.expired.took_over(found.row.is_some());
+        let Some(row) = found.row else { return Ok(false) };
         self.report.claimed += 1;
         self.report.taken_over += 1;
         self.start(row, token, asked);

@@ -96,7 +96,7 @@ impl InFlight {
             None => std::future::pending().await,
         };
         match self.tracked.remove(&id) {
-            Some(tracked) => tracked.ended(end),
+            Some(tracked) => tracked.ended(&end),
             None => std::future::pending().await,
         }
     }
@@ -116,14 +116,14 @@ impl InFlight {
             // The interruption says nothing about the message, so it need not wait.
             failure.retry_after = Some(Duration::ZERO);
             tracked.reports.push(HandlerReport { handler: None, result: Err(failure) });
-            tracked.ended(TaskEnd::Ran)
+            tracked.ended(&TaskEnd::Ran)
         };
         self.tracked.drain().map(|(_, tracked)| interrupted(tracked)).collect()
     }
 }
 
 impl Tracked {
-    fn ended(self, end: TaskEnd) -> Ended {
+    fn ended(self, end: &TaskEnd) -> Ended {
         let ending = match end {
             TaskEnd::Broken => {
                 let failure = Failure::new(ErrorClass::Panic, "the task of the row ended without a report");

@@ -86,7 +86,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_commit_in_this_process_ends_the_wait() {
         let mut pace =
-            Pace::new(&RelayConfig { poll_max: Duration::from_secs(3600), ..RelayConfig::default() });
+            Pace::new(&RelayConfig { poll_max: Duration::from_hours(1), ..RelayConfig::default() });
         for _ in 0..20 {
             pace.after(Found::Nothing);
         }

@@ -22,6 +22,14 @@ fn join(mut parts: Vec<String>) -> String {
     parts.join("/")
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        text.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+        text.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+        text
+    })
+}
+
 fn part_text(value: &Value) -> Result<String, String> {
     let text = match value {
         Value::String(Some(text)) => text.clone(),
@@ -38,7 +46,7 @@ fn part_text(value: &Value) -> Result<String, String> {
         Value::Bool(Some(b)) => b.to_string(),
         Value::ChronoDate(Some(date)) => date.to_string(),
         Value::ChronoDateTimeUtc(Some(time)) => time.to_rfc3339(),
-        Value::Bytes(Some(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Value::Bytes(Some(bytes)) => hex(bytes),
         other => return Err(format!("{:?} part", std::mem::discriminant(other))),
     };
     Ok(text)

@@ -142,6 +142,6 @@ impl fmt::Debug for SeaOrmStore {
         f.debug_struct("SeaOrmStore")
             .field("backend", &self.dialect.backend)
             .field("names", &self.names)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

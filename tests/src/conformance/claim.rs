@@ -1,5 +1,5 @@
 //! pending → claimed.
-#![allow(missing_docs, clippy::missing_panics_doc)] // The names say it all.
+#![allow(missing_docs)] // The names say it all.
 
 use super::{LEASE, at, claim, ids, mark, request};
 use crate::{

@@ -1,5 +1,5 @@
 //! claimed → dispatched | pending | dead.
-#![allow(missing_docs, clippy::missing_panics_doc)] // The names say it all.
+#![allow(missing_docs)] // The names say it all.
 
 use super::{at, claim, mark, take_over};
 use crate::{
@@ -11,7 +11,7 @@ use outbox_core::{
     ErrorClass, OutboxStore, Status,
     decide::{AttemptOutcome, FailedAttempt, MAX_ERROR_CHARS, Transition},
     row::{HandlerState, Progress},
-    store::{Mark, MarkReport},
+    store::{Mark, MarkReport, TakenOver},
 };
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub async fn a_dead_row_is_kept_with_its_reason_and_never_claimed_again(subject:
     assert_eq!((row.status, row.finished_at, row.attempts), (Status::Dead, at(5), 1));
     assert_eq!((row.last_error, row.progress), (Some((ErrorClass::Decode, text)), progress()));
     assert_eq!(claim(subject, 1, at(9999)).await.1.len(), 0);
-    assert_eq!(subject.store().take_over(&take_over(at(9999))).await.unwrap(), Default::default());
+    assert_eq!(subject.store().take_over(&take_over(at(9999))).await.unwrap(), TakenOver::default());
     assert_eq!(subject.history().await.len(), 1);
 }
 

@@ -13,14 +13,14 @@ use crate::{
 use chrono::{DateTime, TimeDelta, Utc};
 use outbox_core::{
     OutboxStore,
-    decide::{AttemptOutcome, Transition},
+    decide::Transition,
     row::{ClaimedRow, LeaseToken},
     store::{ClaimRequest, Mark, MarkReport, Route, TakeOver},
 };
 use std::{sync::LazyLock, time::Duration};
 
 /// The length of every lease in the suite.
-pub const LEASE: Duration = Duration::from_secs(60);
+pub const LEASE: Duration = Duration::from_mins(1);
 
 static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| vec![route::<OrderPlaced>()]);
 

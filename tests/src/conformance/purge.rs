@@ -1,5 +1,5 @@
 //! Deleting finished rows, and only those.
-#![allow(missing_docs, clippy::missing_panics_doc)] // The names say it all.
+#![allow(missing_docs)] // The names say it all.
 
 use super::{at, claim, mark};
 use crate::{

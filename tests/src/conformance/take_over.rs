@@ -1,5 +1,5 @@
 //! claimed with an expired lease → claimed anew and alone, or dead.
-#![allow(missing_docs, clippy::missing_panics_doc)] // The names say it all.
+#![allow(missing_docs)] // The names say it all.
 
 use super::{at, claim, ids, mark, take_over};
 use crate::{
@@ -57,8 +57,8 @@ pub async fn a_row_dies_of_crashes_only_from_attempts_in_which_it_ran_alone(subj
     let token = subject.row(&envelopes[1]).await.lease.unwrap().token;
     mark(subject, token, &[second], &Transition::Dispatched, at(101)).await;
     // The first vanishes again, this time alone.
-    let taken = subject.store().take_over(&take_over(at(200))).await.unwrap();
-    assert_eq!((taken.row, taken.buried), (None, vec![rows[0]]));
+    let last = subject.store().take_over(&take_over(at(200))).await.unwrap();
+    assert_eq!((last.row, last.buried), (None, vec![rows[0]]));
     let dead = subject.row(&envelopes[0]).await;
     assert_eq!((dead.status, dead.attempts, dead.finished_at), (Status::Dead, 4, at(200)));
     assert_eq!(dead.last_error.map(|(class, _)| class), Some(ErrorClass::LeaseExpired));

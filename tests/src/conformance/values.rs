@@ -1,5 +1,5 @@
 //! What is stored comes back as it was.
-#![allow(missing_docs, clippy::missing_panics_doc)] // The names say it all.
+#![allow(missing_docs)] // The names say it all.
 
 use super::{at, claim};
 use crate::{
