@@ -10,7 +10,7 @@
 //! 2. [`envelope`], [`buffer`]: what is fixed when an event is raised, and where it waits for the save;
 //! 3. [`row`], [`decide`]: the stored form and its state machine, as pure functions;
 //! 4. [`store`]: what a relay asks of a database;
-//! 5. [`handler`], [`router`]: name → code;
+//! 5. [`mod@handler`], [`router`]: name → code;
 //! 6. [`relay`]: the loop that claims, dispatches and marks;
 //! 7. [`testing`] (feature `testing`): an in-memory store with the same behaviour.
 //!
