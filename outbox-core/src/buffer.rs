@@ -3,6 +3,7 @@
 use crate::{
     envelope::{Envelope, MessageId, Stamp},
     event::{EventError, Ordering as EventOrder, OutboxEvent},
+    fate::Fate,
 };
 use std::{
     fmt, mem,
@@ -17,7 +18,7 @@ enum Entry<M> {
 }
 
 /// What is known of the last save that used a buffer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum LastSave {
     /// Nothing is in doubt: never saved, failed for certain, or committed for certain.
     #[default]
@@ -25,7 +26,12 @@ pub enum LastSave {
     /// COMMIT was sent and its answer never came, or was an error: these messages are stored or not.
     CommitUnknown(Vec<MessageId>),
     /// The rows were written inside a transaction of the caller's, which may have rolled back since.
-    Joined(Vec<MessageId>),
+    Joined {
+        /// The messages; none when the save had no events.
+        ids: Vec<MessageId>,
+        /// The end of that transaction, where it is one that tells.
+        fate: Option<Fate>,
+    },
     /// A save found its messages stored already; the aggregate in memory is stale.
     AlreadyStored {
         /// One of them.
@@ -156,17 +162,26 @@ impl<M> EventBuffer<M> {
         }
     }
 
-    /// The save is complete. `joined`: inside a transaction whose end is not ours to see.
+    /// The save is complete, and committed.
     #[doc(hidden)]
-    pub fn saved(&mut self, joined: bool) {
-        let ids = self.ids();
-        self.last_save = match mem::take(&mut self.last_save) {
-            _ if joined && !ids.is_empty() => LastSave::Joined(ids),
-            LastSave::Joined(ids) if joined => LastSave::Joined(ids),
-            _ => LastSave::Settled,
-        };
+    pub fn saved(&mut self) {
+        self.last_save = LastSave::Settled;
         self.pending.clear();
         self.refused = false;
+    }
+
+    /// The save is complete, inside a transaction whose commit is not its own. `fate` is its end, where it tells.
+    #[doc(hidden)]
+    pub fn saved_within(&mut self, fate: Option<Fate>) {
+        let ids = self.ids();
+        let before = mem::take(&mut self.last_save);
+        self.saved();
+        self.last_save = match before {
+            _ if fate.is_some() || !ids.is_empty() => LastSave::Joined { ids, fate },
+            // Nothing new to look for, so what was in doubt stays in doubt.
+            LastSave::Joined { .. } => before,
+            _ => LastSave::Settled,
+        };
     }
 
     /// The save failed and everything is kept for another try.

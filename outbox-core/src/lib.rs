@@ -26,6 +26,7 @@ pub mod event;
 // save: what will be written
 pub mod buffer;
 pub mod envelope;
+pub mod fate;
 
 // row
 pub mod backoff;

@@ -31,6 +31,17 @@ pub async fn append<E: OutboxEvent>(tx: &impl Transaction, event: E) -> Result<M
     Outbox::default().append(tx, event).await
 }
 
+/// Appends on a connection that somebody else has found to be a transaction.
+pub(crate) async fn append_unchecked(
+    tx: &impl ConnectionTrait,
+    tables: TableNames,
+    envelopes: &[Envelope],
+) -> Result<(), SaveError> {
+    envelopes.iter().try_for_each(Envelope::check)?;
+    lock_keys(tx, tables, envelopes).await?;
+    insert(tx, tables, envelopes).await
+}
+
 /// What [`Outbox::append_once`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
@@ -127,9 +138,7 @@ impl Outbox {
         tx: &impl Transaction,
         envelopes: &[Envelope],
     ) -> Result<(), SaveError> {
-        envelopes.iter().try_for_each(Envelope::check)?;
-        lock_keys(tx, self.tables, envelopes).await?;
-        insert(tx, self.tables, envelopes).await
+        append_unchecked(tx, self.tables, envelopes).await
     }
 
     /// Appends a message under an id of the caller's, once: when the id is stored already nothing is written, and

@@ -34,13 +34,11 @@ pub enum SaveError {
     /// The aggregate was saved inside a transaction that has rolled back since (or its messages were purged): what is
     /// in memory is not what is stored. Nothing was written; load it anew.
     #[error(
-        "the last save of {aggregate_type} (message {message_id}) is not in the database: the transaction that it was part of rolled back, or the row was purged. Nothing was written; load the aggregate anew"
+        "the last save of {aggregate_type} is not in the database: the transaction that it was part of rolled back, or its messages were purged. Nothing was written; load the aggregate anew"
     )]
     RolledBack {
         /// Type of the aggregate.
         aggregate_type: &'static str,
-        /// One of the messages that are missing.
-        message_id: MessageId,
     },
     /// The row to delete is not there.
     #[error(

@@ -7,6 +7,7 @@
 //! In the order in which an event passes through:
 //!
 //! 1. [`Aggregate`] and [`SaveError`]: the save; [`append`] and [`Outbox`]: events without an aggregate;
+//!    [`OutboxTransaction`]: several saves in one transaction; [`hooks`]: events of plain entities;
 //! 2. [`migration`], [`TableNames`]: the tables;
 //! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row.
 //!
@@ -23,8 +24,10 @@ compile_error!(
 // save
 mod append;
 mod error;
+pub mod hooks;
 mod insert;
 mod save;
+mod transaction;
 
 // tables
 pub mod migration;
@@ -48,6 +51,7 @@ pub use outbox_core::EventBuffer;
 pub use save::Aggregate;
 pub use store::SeaOrmStore;
 pub use tables::TableNames;
+pub use transaction::OutboxTransaction;
 
 /// Makes saving a struct's SeaORM root and the events that it has raised one act.
 ///

@@ -29,3 +29,9 @@ mod crash;
 
 /// The tables: names, constraints, indexes, and many processes that migrate at once.
 mod migration;
+
+/// Saves inside an `OutboxTransaction`, which tells how it ended.
+mod outbox_transaction;
+
+/// Events of plain entities, raised from SeaORM's own hooks.
+mod hooks;

@@ -21,7 +21,7 @@ pub(super) fn methods(aggregate: &Aggregate<'_>) -> TokenStream {
 }
 
 fn insert(aggregate: &Aggregate<'_>) -> TokenStream {
-    let body = written(aggregate, &quote!(Insert), &quote!(insert(&txn).await?));
+    let body = written(aggregate, &quote!(Insert), &quote!(insert(txn).await?));
     let docs = quote! {
         /// Inserts the root and stores the raised events with it, in one transaction. Given a transaction, it joins
         /// it through a savepoint.
@@ -34,7 +34,7 @@ fn insert(aggregate: &Aggregate<'_>) -> TokenStream {
 }
 
 fn update(aggregate: &Aggregate<'_>) -> TokenStream {
-    let body = written(aggregate, &quote!(Update), &quote!(update(&txn).await?));
+    let body = written(aggregate, &quote!(Update), &quote!(update(txn).await?));
     let docs = quote! {
         /// Updates the root and stores the raised events with it, in one transaction. Given a transaction, it joins
         /// it through a savepoint.
@@ -50,7 +50,7 @@ fn update(aggregate: &Aggregate<'_>) -> TokenStream {
 /// children, and an update of a child that is new fails.
 fn save(aggregate: &Aggregate<'_>) -> TokenStream {
     let root = aggregate.parts.root;
-    let update = written(aggregate, &quote!(Update), &quote!(save(&txn).await?.try_into_model()?));
+    let update = written(aggregate, &quote!(Update), &quote!(save(txn).await?.try_into_model()?));
     let body = quote! {
         if !__o::is_loaded(&self.#root) {
             return Self::insert(self, db).await;
@@ -77,7 +77,7 @@ fn delete(aggregate: &Aggregate<'_>) -> TokenStream {
     // What is deleted can no longer be read back, so the events see the root as it was.
     let gone = quote_spanned!(span=> let gone: #model = self.#root.clone().try_into_model()?;);
     let steps = quote_spanned! {span=>
-        let deleted = self.#root.clone().delete(&txn).await?;
+        let deleted = self.#root.clone().delete(txn).await?;
         __o::require_deleted::<Self>(&deleted)?;
     };
     let transaction = transaction(aggregate, &quote!(Delete), &steps, &quote!(gone));
@@ -127,15 +127,16 @@ fn transaction(
     let (root, events, model) = (aggregate.parts.root, aggregate.parts.events, aggregate.parts.model);
     quote! {
         {
-            let txn = __o::begin(db).await?;
+            let begun = __o::begin(db).await?;
             let outcome = async {
-                __o::prepare::<Self, _, _>(&txn, &self.#root, &self.#events, __o::Operation::#operation).await?;
+                let txn = begun.transaction();
+                __o::prepare::<Self, _, _>(txn, &self.#root, &self.#events, __o::Operation::#operation).await?;
                 #steps
-                __o::write_events::<Self, _>(&txn, &self.#events, &#outcome).await?;
+                __o::write_events::<Self, _>(txn, &self.#events, &#outcome).await?;
                 __o::Ok::<#model, __o::SaveError>(#outcome)
             }
             .await;
-            __o::settle::<C, #model>(txn, &mut self.#events, outcome).await
+            __o::settle::<C, #model>(begun, &mut self.#events, outcome).await
         }
     }
 }

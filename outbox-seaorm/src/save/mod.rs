@@ -14,8 +14,14 @@ use crate::{
     error::SaveError,
     insert::{insert, lock_keys, stored},
     tables::TableNames,
+    transaction::handed_over,
 };
-use outbox_core::{Envelope, EventBuffer, MessageId, buffer::LastSave, wake};
+use outbox_core::{
+    Envelope, EventBuffer, MessageId,
+    buffer::LastSave,
+    fate::{End, Fate},
+    wake,
+};
 use root::lock_root;
 use sea_orm::{
     ActiveModelTrait, ConnectionTrait, DatabaseConnection, ModelTrait, TransactionSession, TransactionTrait,
@@ -47,8 +53,24 @@ pub trait CloneableAggregate<'a> {}
 /// # Errors
 ///
 /// The database's error.
-pub async fn begin<C: TransactionTrait>(db: &C) -> Result<C::Transaction, SaveError> {
-    Ok(begin_immediate(db).await?)
+pub async fn begin<C: TransactionTrait>(db: &C) -> Result<Begun<C::Transaction>, SaveError> {
+    let (tx, fate) = handed_over(begin_immediate(db)).await;
+    Ok(Begun { tx: tx?, fate })
+}
+
+/// The transaction of a save.
+#[derive(Debug)]
+pub struct Begun<T> {
+    tx: T,
+    /// How it ends, where it is part of an [`OutboxTransaction`](crate::OutboxTransaction).
+    fate: Option<Fate>,
+}
+
+impl<T> Begun<T> {
+    /// The transaction itself.
+    pub fn transaction(&self) -> &T {
+        &self.tx
+    }
 }
 
 /// Checks what can be checked before anything is written, and locks the root where SeaORM's save will not.
@@ -75,10 +97,15 @@ where
                 return Err(already_stored::<A>(*id));
             }
         }
-        LastSave::Joined(ids) => {
-            let stored = stored(tx, A::TABLES, ids).await?;
-            if let Some(id) = ids.iter().find(|id| !stored.contains(id)) {
-                return Err(SaveError::RolledBack { aggregate_type: A::AGGREGATE_TYPE, message_id: *id });
+        LastSave::Joined { ids, fate } => {
+            let is_undone = match fate.as_ref().map(Fate::end) {
+                Some(End::Committed) => false,
+                Some(End::RolledBack) => true,
+                // The transaction is still open, or cannot tell: its messages can.
+                _ => stored(tx, A::TABLES, ids).await?.len() < ids.len(),
+            };
+            if is_undone {
+                return Err(SaveError::RolledBack { aggregate_type: A::AGGREGATE_TYPE });
             }
         }
     }
@@ -127,10 +154,11 @@ pub async fn write_events<A: Aggregate, T: ConnectionTrait>(
 ///
 /// Dropped while the COMMIT is under way, the aggregate is in doubt: its next save looks for its messages first.
 pub async fn settle<C: TransactionTrait, M: ModelTrait>(
-    tx: C::Transaction,
+    begun: Begun<C::Transaction>,
     events: &mut EventBuffer<M>,
     outcome: Result<M, SaveError>,
 ) -> Result<M, SaveError> {
+    let Begun { tx, fate } = begun;
     let saved = match outcome {
         Ok(saved) => saved,
         Err(error) => {
@@ -151,8 +179,12 @@ pub async fn settle<C: TransactionTrait, M: ModelTrait>(
         events.save_failed();
         return Err(error.into());
     }
-    events.saved(!is_own);
-    if is_own && raised {
+    if !is_own {
+        events.saved_within(fate);
+        return Ok(saved);
+    }
+    events.saved();
+    if raised {
         wake::committed();
     }
     Ok(saved)

@@ -99,20 +99,21 @@ const _: () = {
             #[allow(unused_imports)]
             use __o::prelude::*;
             let saved = {
-                let txn = __o::begin(db).await?;
+                let begun = __o::begin(db).await?;
                 let outcome = async {
+                    let txn = begun.transaction();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(&txn, &self.order, &self.raised, __o::Operation::Insert)
+                    >(txn, &self.order, &self.raised, __o::Operation::Insert)
                         .await?;
-                    let saved: orders::ModelEx = self.order.clone().insert(&txn).await?;
-                    __o::write_events::<Self, _>(&txn, &self.raised, &saved).await?;
+                    let saved: orders::ModelEx = self.order.clone().insert(txn).await?;
+                    __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
                 }
                     .await;
-                __o::settle::<C, orders::ModelEx>(txn, &mut self.raised, outcome).await
+                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
             }?;
             self.order = saved.into_active_model();
             __o::Ok(())
@@ -130,20 +131,21 @@ const _: () = {
             #[allow(unused_imports)]
             use __o::prelude::*;
             let saved = {
-                let txn = __o::begin(db).await?;
+                let begun = __o::begin(db).await?;
                 let outcome = async {
+                    let txn = begun.transaction();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(&txn, &self.order, &self.raised, __o::Operation::Update)
+                    >(txn, &self.order, &self.raised, __o::Operation::Update)
                         .await?;
-                    let saved: orders::ModelEx = self.order.clone().update(&txn).await?;
-                    __o::write_events::<Self, _>(&txn, &self.raised, &saved).await?;
+                    let saved: orders::ModelEx = self.order.clone().update(txn).await?;
+                    __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
                 }
                     .await;
-                __o::settle::<C, orders::ModelEx>(txn, &mut self.raised, outcome).await
+                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
             }?;
             self.order = saved.into_active_model();
             __o::Ok(())
@@ -167,25 +169,26 @@ const _: () = {
             #[allow(unused_imports)]
             use __o::prelude::*;
             let saved = {
-                let txn = __o::begin(db).await?;
+                let begun = __o::begin(db).await?;
                 let outcome = async {
+                    let txn = begun.transaction();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(&txn, &self.order, &self.raised, __o::Operation::Update)
+                    >(txn, &self.order, &self.raised, __o::Operation::Update)
                         .await?;
                     let saved: orders::ModelEx = self
                         .order
                         .clone()
-                        .save(&txn)
+                        .save(txn)
                         .await?
                         .try_into_model()?;
-                    __o::write_events::<Self, _>(&txn, &self.raised, &saved).await?;
+                    __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
                 }
                     .await;
-                __o::settle::<C, orders::ModelEx>(txn, &mut self.raised, outcome).await
+                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
             }?;
             self.order = saved.into_active_model();
             __o::Ok(())
@@ -205,21 +208,22 @@ const _: () = {
             use __o::prelude::*;
             let gone: orders::ModelEx = self.order.clone().try_into_model()?;
             {
-                let txn = __o::begin(db).await?;
+                let begun = __o::begin(db).await?;
                 let outcome = async {
+                    let txn = begun.transaction();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(&txn, &self.order, &self.raised, __o::Operation::Delete)
+                    >(txn, &self.order, &self.raised, __o::Operation::Delete)
                         .await?;
-                    let deleted = self.order.clone().delete(&txn).await?;
+                    let deleted = self.order.clone().delete(txn).await?;
                     __o::require_deleted::<Self>(&deleted)?;
-                    __o::write_events::<Self, _>(&txn, &self.raised, &gone).await?;
+                    __o::write_events::<Self, _>(txn, &self.raised, &gone).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(gone)
                 }
                     .await;
-                __o::settle::<C, orders::ModelEx>(txn, &mut self.raised, outcome).await
+                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
             }
                 .map(|_| ())
         }
