@@ -108,10 +108,15 @@ impl QuotedNames {
         format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
     }
 
+    /// The schema, if one is named.
+    pub(crate) fn quoted_schema(&self) -> Option<String> {
+        self.names.schema.map(|schema| self.quoted(schema))
+    }
+
     /// A table or index with its schema.
     pub(crate) fn qualified(&self, name: &str) -> String {
         let name = self.quoted(&self.names.raw(name));
-        self.names.schema.map_or(name.clone(), |schema| format!("{}.{name}", self.quoted(schema)))
+        self.quoted_schema().map_or(name.clone(), |schema| format!("{schema}.{name}"))
     }
 
     /// Fills `{outbox}` and the other tables, `{bare:table}` (without the schema), `{index:name}` (with it) and

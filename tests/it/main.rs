@@ -35,3 +35,9 @@ mod outbox_transaction;
 
 /// Events of plain entities, raised from SeaORM's own hooks.
 mod hooks;
+
+/// Schemas, prefixes, odd names: every statement finds its tables.
+mod names;
+
+/// Ordered events are written in the order in which their transactions commit.
+mod ordering;

@@ -9,7 +9,7 @@ mod steps;
 pub use exclusive::exclusively;
 
 use crate::tables::TableNames;
-use sea_orm::{DatabaseConnection, DbErr};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr};
 use sea_orm_migration::{MigrationTrait, async_trait, migrator::MigratorTraitSelf, sea_query::IntoIden};
 use steps::{Step, StepFile};
 
@@ -43,13 +43,22 @@ pub fn migrations_for(tables: TableNames) -> Vec<Box<dyn MigrationTrait>> {
 /// Creates or updates the tables, for programs without a `Migrator` of their own. Safe to call from any number of
 /// processes at once, and again at every start.
 ///
-/// What was applied is kept in a table of its own, `outbox_migrations` (with the schema and prefix of `tables`).
+/// What was applied is kept in a table of its own, `outbox_migrations`, with the prefix of `tables`. On PostgreSQL it
+/// is in their schema; MySQL and SQLite keep it in the database of the connection.
 ///
 /// # Errors
 ///
 /// The database's error; on PostgreSQL and SQLite nothing is changed then.
 pub async fn migrate(db: &DatabaseConnection, tables: TableNames) -> Result<(), DbErr> {
-    exclusively(db, async move |tx| Standalone(tables).up(tx, None).await).await
+    exclusively(db, async move |tx| {
+        let backend = ConnectionTrait::get_database_backend(tx);
+        if let (DbBackend::Postgres, Some(schema)) = (backend, tables.for_backend(backend).quoted_schema()) {
+            // SeaORM's own table has no schema in its name; until the end of the transaction this one is the default.
+            tx.execute_unprepared(&format!("SET LOCAL search_path TO {schema}")).await?;
+        }
+        Standalone(tables).up(tx, None).await
+    })
+    .await
 }
 
 struct Standalone(TableNames);
