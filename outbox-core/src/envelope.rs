@@ -193,6 +193,12 @@ impl Envelope {
         self
     }
 
+    /// Sets the version that its aggregate had.
+    pub fn with_aggregate_version(mut self, version: Option<i64>) -> Self {
+        self.aggregate_version = version;
+        self
+    }
+
     /// Orders it by a key of the caller's, whatever the event declares.
     pub fn with_ordering_key(mut self, key: &str) -> Self {
         self.ordering_key = Some(crate::event::named_key(key));

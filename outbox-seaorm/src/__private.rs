@@ -4,7 +4,7 @@ pub use crate::{
     error::SaveError,
     save::{
         Aggregate, CloneableAggregate, Operation, begin, is_loaded, prepare, require_deleted, settle,
-        write_events,
+        version_number, write_events,
     },
     tables::TableNames,
 };

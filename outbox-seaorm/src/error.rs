@@ -40,10 +40,20 @@ pub enum SaveError {
         /// Type of the aggregate.
         aggregate_type: &'static str,
     },
-    /// The row to delete is not there.
+    /// Somebody else saved the aggregate since it was loaded. Nothing was written; load it anew and decide again.
     #[error(
-        "{aggregate_type} is not there any more, so it cannot be deleted. Nothing was written; its events are kept"
+        "{aggregate_type} was changed by somebody else: version {stored} is stored, version {loaded} was loaded. Nothing was written; load it anew and decide again"
     )]
+    Stale {
+        /// Type of the aggregate.
+        aggregate_type: &'static str,
+        /// The version that it was loaded with.
+        loaded: i64,
+        /// The version in the database.
+        stored: i64,
+    },
+    /// The row to delete, or to save with a version, is not there.
+    #[error("{aggregate_type} is not there any more. Nothing was written; its events are kept")]
     Gone {
         /// Type of the aggregate.
         aggregate_type: &'static str,

@@ -41,3 +41,6 @@ mod names;
 
 /// Ordered events are written in the order in which their transactions commit.
 mod ordering;
+
+/// Aggregates whose saves are counted in a column.
+mod version;

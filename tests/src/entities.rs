@@ -88,6 +88,24 @@ pub mod notes {
     }
 }
 
+/// Tickets, whose saves are counted.
+pub mod tickets {
+    #![allow(missing_docs)]
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "tickets")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub state: String,
+        #[sea_orm(column_name = "lock_version")]
+        pub version: i32,
+    }
+}
+
+impl ActiveModelBehavior for tickets::ActiveModel {}
 impl ActiveModelBehavior for orders::ActiveModel {}
 impl ActiveModelBehavior for lines::ActiveModel {}
 impl ActiveModelBehavior for parcels::ActiveModel {}
@@ -191,6 +209,41 @@ pub struct Seat {
     events: EventBuffer<seats::Model>,
 }
 
+/// A ticket.
+#[derive(Debug, Aggregate)]
+#[aggregate(name = "ticket", version = version)]
+pub struct Ticket {
+    #[aggregate(root)]
+    root: tickets::ActiveModel,
+    #[aggregate(events)]
+    events: EventBuffer<tickets::Model>,
+}
+
+/// A ticket as SeaORM's extended model.
+#[derive(Debug, Aggregate)]
+#[aggregate(name = "ticket", version = version)]
+pub struct FullTicket {
+    #[aggregate(root)]
+    root: tickets::ActiveModelEx,
+    #[aggregate(events)]
+    events: EventBuffer<tickets::ModelEx>,
+}
+
+impl Ticket {
+    /// Opens a ticket.
+    pub fn open() -> Self {
+        let mut ticket = Self::new(tickets::ActiveModel { state: Set("open".into()), ..Default::default() });
+        ticket.move_to("open");
+        ticket
+    }
+
+    /// Moves it on.
+    pub fn move_to(&mut self, state: &str) {
+        self.state = Set(state.into());
+        self.raise(NoteTaken { text: state.into() });
+    }
+}
+
 /// A note.
 #[derive(Debug, Aggregate)]
 #[aggregate(name = "note")]
@@ -222,6 +275,7 @@ pub async fn create_tables(db: &DatabaseConnection) -> Result<(), DbErr> {
         .register(parcels::Entity)
         .register(seats::Entity)
         .register(notes::Entity)
+        .register(tickets::Entity)
         .apply(db)
         .await
 }

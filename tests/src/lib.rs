@@ -21,3 +21,8 @@ pub mod wait;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}
+
+/// The code of docs/guide.md, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide.md")]
+mod guide {}

@@ -1,15 +1,16 @@
 //! The words of `#[aggregate(...)]` on the struct and on its fields.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, DeriveInput, Error, Field, LitStr, Path, Result, parse_quote};
 
 use crate::internals::attr::{Attr, Word};
 use crate::internals::ctxt::Ctxt;
 use crate::internals::names;
-use crate::internals::symbol::{AGGREGATE, CRATE, EVENTS, NAME, ROOT, TABLES};
+use crate::internals::symbol::{AGGREGATE, CRATE, EVENTS, NAME, ROOT, TABLES, VERSION};
 use crate::internals::vocabulary::Vocabulary;
 
-const WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[NAME, TABLES, CRATE], reserved: &[] };
+const WORDS: Vocabulary =
+    Vocabulary { attribute: AGGREGATE, words: &[NAME, TABLES, VERSION, CRATE], reserved: &[] };
 
 const FIELD_WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[ROOT, EVENTS], reserved: &[] };
 
@@ -19,16 +20,24 @@ pub(super) struct Attrs<'a> {
     pub(super) aggregate: Option<&'a Path>,
     pub(super) name: Attr<LitStr>,
     pub(super) tables: Attr<Path>,
+    /// The root's column that counts its saves.
+    pub(super) version: Attr<Ident>,
     krate: Attr<Path>,
 }
 
 impl<'a> Attrs<'a> {
     pub(super) fn parse(cx: &Ctxt, input: &'a DeriveInput) -> Self {
-        let mut attrs =
-            Self { aggregate: None, name: Attr::none(), tables: Attr::none(), krate: Attr::none() };
+        let mut attrs = Self {
+            aggregate: None,
+            name: Attr::none(),
+            tables: Attr::none(),
+            version: Attr::none(),
+            krate: Attr::none(),
+        };
         attrs.aggregate = WORDS.read(cx, &input.attrs, |word| match word.symbol {
             NAME => attrs.name.set(cx, word, name(word)),
             TABLES => attrs.tables.set(cx, word, word.value("path::to::TABLE_NAMES")),
+            VERSION => attrs.version.set(cx, word, word.value("column")),
             _ => attrs.krate.set(cx, word, word.krate()),
         });
         attrs

@@ -15,6 +15,7 @@ pub(super) struct Aggregate<'a> {
     pub(super) ident: &'a Ident,
     pub(super) name: LitStr,
     pub(super) tables: Option<Path>,
+    pub(super) version: Option<Ident>,
     pub(super) krate: Path,
     pub(super) parts: Parts<'a>,
 }
@@ -53,6 +54,7 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
         ident: &input.ident,
         name,
         tables: attrs.tables.into_value(),
+        version: attrs.version.into_value(),
         krate,
         parts: parts?,
     })

@@ -33,9 +33,20 @@ pub(super) fn expand(aggregate: &Aggregate<'_>) -> TokenStream {
 }
 
 fn traits(aggregate: &Aggregate<'_>) -> TokenStream {
-    let Aggregate { ident, name, tables, parts, .. } = aggregate;
+    let Aggregate { ident, name, tables, version, parts, .. } = aggregate;
     let (root, root_ty, model) = (parts.root, parts.root_ty, parts.model);
     let tables = tables.as_ref().map_or_else(|| quote!(__o::TableNames::new()), ToTokens::to_token_stream);
+    let version = version.as_ref().map(|column| {
+        let (text, span) = (column.to_string(), located(column.span()));
+        let number = quote_spanned!(span=> __o::version_number(saved.#column));
+        quote! {
+            const VERSION_COLUMN: __o::Option<&'static str> = __o::Some(#text);
+
+            fn version(saved: &Self::Model) -> __o::Option<i64> {
+                #number
+            }
+        }
+    });
     let from = quote_spanned!(located(model.span())=> __o::IntoActiveModel::into_active_model(model));
     quote! {
         // A type with a destructor cannot be taken apart: moving the root out, and with it the save that would store
@@ -74,6 +85,7 @@ fn traits(aggregate: &Aggregate<'_>) -> TokenStream {
 
             const AGGREGATE_TYPE: &'static str = #name;
             const TABLES: __o::TableNames = #tables;
+            #version
         }
     }
 }

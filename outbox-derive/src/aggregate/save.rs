@@ -77,7 +77,7 @@ fn delete(aggregate: &Aggregate<'_>) -> TokenStream {
     // What is deleted can no longer be read back, so the events see the root as it was.
     let gone = quote_spanned!(span=> let gone: #model = self.#root.clone().try_into_model()?;);
     let steps = quote_spanned! {span=>
-        let deleted = self.#root.clone().delete(txn).await?;
+        let deleted = root.delete(txn).await?;
         __o::require_deleted::<Self>(&deleted)?;
     };
     let transaction = transaction(aggregate, &quote!(Delete), &steps, &quote!(gone));
@@ -105,7 +105,7 @@ fn written(aggregate: &Aggregate<'_>, operation: &TokenStream, call: &TokenStrea
     let span = located(aggregate.parts.root_ty.span());
     // The call is resolved on the root's own type. That runs the hooks of an `ActiveModel` and the cascade of an
     // `ActiveModelEx`, whose methods belong to no trait. On a copy: the root survives a failure.
-    let steps = quote_spanned!(span=> let saved: #model = self.#root.clone().#call;);
+    let steps = quote_spanned!(span=> let saved: #model = root.#call;);
     let transaction = transaction(aggregate, operation, &steps, &quote!(saved));
     let into = quote_spanned!(span=> self.#root = saved.into_active_model(););
     quote! {
@@ -130,7 +130,8 @@ fn transaction(
             let begun = __o::begin(db).await?;
             let outcome = async {
                 let txn = begun.transaction();
-                __o::prepare::<Self, _, _>(txn, &self.#root, &self.#events, __o::Operation::#operation).await?;
+                let mut root = self.#root.clone();
+                __o::prepare::<Self, _, _>(txn, &mut root, &self.#events, __o::Operation::#operation).await?;
                 #steps
                 __o::write_events::<Self, _>(txn, &self.#events, &#outcome).await?;
                 __o::Ok::<#model, __o::SaveError>(#outcome)

@@ -6,8 +6,10 @@
 
 mod key;
 mod root;
+mod version;
 
 pub use root::{Operation, is_loaded, require_deleted};
+pub use version::version_number;
 
 use crate::{
     dialect::{Fault, begin_immediate, fault},
@@ -26,6 +28,7 @@ use root::lock_root;
 use sea_orm::{
     ActiveModelTrait, ConnectionTrait, DatabaseConnection, ModelTrait, TransactionSession, TransactionTrait,
 };
+use version::advance;
 
 /// A struct whose root is saved together with the events that it has raised. Implement it with
 /// `#[derive(Aggregate)]`.
@@ -36,6 +39,14 @@ pub trait Aggregate {
     const AGGREGATE_TYPE: &'static str;
     /// The tables that its events go to.
     const TABLES: TableNames;
+    /// The root's column that counts its saves, where there is one.
+    const VERSION_COLUMN: Option<&'static str> = None;
+
+    /// The version of a saved root, where it has one.
+    fn version(saved: &Self::Model) -> Option<i64> {
+        let _ = saved;
+        None
+    }
 }
 
 /// No aggregate implements it: a clone would lose its events or send them twice.
@@ -73,14 +84,15 @@ impl<T> Begun<T> {
     }
 }
 
-/// Checks what can be checked before anything is written, and locks the root where SeaORM's save will not.
+/// Checks what can be checked before anything is written, locks the root where SeaORM's save will not, and counts its
+/// version where it has one.
 ///
 /// # Errors
 ///
 /// An event that was refused when it was raised; an aggregate that is stale; the database's error.
 pub async fn prepare<A: Aggregate, R, T>(
     tx: &T,
-    root: &R,
+    root: &mut R,
     events: &EventBuffer<A::Model>,
     operation: Operation,
 ) -> Result<(), SaveError>
@@ -109,10 +121,12 @@ where
             }
         }
     }
-    if events.has_ordered() {
-        lock_root::<A::Model, R>(tx, root, operation).await?;
+    match A::VERSION_COLUMN {
+        // The look at the stored version locks the root as well.
+        Some(column) => advance::<A, R>(tx, root, column, operation).await,
+        None if events.has_ordered() => lock_root::<A::Model, R>(tx, root, operation).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Writes the raised events, with one INSERT and as the last statement of the save: on PostgreSQL a COMMIT after a
@@ -130,7 +144,10 @@ pub async fn write_events<A: Aggregate, T: ConnectionTrait>(
         return Ok(());
     }
     let aggregate_id = key::key_text::<A>(saved)?;
-    let of_aggregate = |envelope: Envelope| envelope.with_aggregate(A::AGGREGATE_TYPE, &aggregate_id);
+    let version = A::version(saved);
+    let of_aggregate = |envelope: Envelope| {
+        envelope.with_aggregate(A::AGGREGATE_TYPE, &aggregate_id).with_aggregate_version(version)
+    };
     let envelopes: Vec<_> = events.resolve(saved)?.into_iter().map(of_aggregate).collect();
     envelopes.iter().try_for_each(Envelope::check)?;
     lock_keys(tx, A::TABLES, &envelopes).await?;

@@ -4,7 +4,7 @@ use super::Aggregate;
 use crate::error::SaveError;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, DbErr, DeleteResult, EntityTrait, Iterable,
-    ModelTrait, PrimaryKeyToColumn, PrimaryKeyTrait, QueryFilter, QuerySelect, sea_query::LockType,
+    ModelTrait, PrimaryKeyToColumn, PrimaryKeyTrait, QueryFilter, QuerySelect, Select, sea_query::LockType,
 };
 
 /// What a save does to its root.
@@ -59,18 +59,37 @@ where
     if written || tx.get_database_backend() == DbBackend::Sqlite {
         return Ok(());
     }
-    let mut select = M::Entity::find().select_only().lock(LockType::Update);
-    for key in <M::Entity as EntityTrait>::PrimaryKey::iter() {
-        let column = key.into_column();
-        let value = root.get(column).into_value().ok_or(DbErr::AttrNotSet(format!("{column:?}")))?;
-        select = select.column(column).filter(column.eq(value));
-    }
-    let locked =
-        select.into_tuple::<<<M::Entity as EntityTrait>::PrimaryKey as PrimaryKeyTrait>::ValueType>();
-    match locked.one(tx).await? {
+    let locked = one_column::<M, R>(root, None)?.lock(LockType::Update);
+    match locked.into_tuple::<KeyValue<M>>().one(tx).await? {
         Some(_) => Ok(()),
         None => {
             Err(DbErr::RecordNotFound("the root of the aggregate is not there any more".to_owned()).into())
         }
     }
+}
+
+type KeyValue<M> = <<<M as ModelTrait>::Entity as EntityTrait>::PrimaryKey as PrimaryKeyTrait>::ValueType;
+
+/// Selects the root's stored row by its key: one column of it, or the key itself.
+pub(super) fn one_column<M, R>(
+    root: &R,
+    column: Option<<M::Entity as EntityTrait>::Column>,
+) -> Result<Select<M::Entity>, DbErr>
+where
+    M: ModelTrait,
+    R: ActiveModelTrait<Entity = M::Entity>,
+{
+    let mut select = M::Entity::find().select_only();
+    if let Some(column) = column {
+        select = select.column(column);
+    }
+    for key in <M::Entity as EntityTrait>::PrimaryKey::iter() {
+        let key = key.into_column();
+        let value = root.get(key).into_value().ok_or(DbErr::AttrNotSet(format!("{key:?}")))?;
+        if column.is_none() {
+            select = select.column(key);
+        }
+        select = select.filter(key.eq(value));
+    }
+    Ok(select)
 }

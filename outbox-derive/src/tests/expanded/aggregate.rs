@@ -102,13 +102,14 @@ const _: () = {
                 let begun = __o::begin(db).await?;
                 let outcome = async {
                     let txn = begun.transaction();
+                    let mut root = self.order.clone();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(txn, &self.order, &self.raised, __o::Operation::Insert)
+                    >(txn, &mut root, &self.raised, __o::Operation::Insert)
                         .await?;
-                    let saved: orders::ModelEx = self.order.clone().insert(txn).await?;
+                    let saved: orders::ModelEx = root.insert(txn).await?;
                     __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
                 }
@@ -134,13 +135,14 @@ const _: () = {
                 let begun = __o::begin(db).await?;
                 let outcome = async {
                     let txn = begun.transaction();
+                    let mut root = self.order.clone();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(txn, &self.order, &self.raised, __o::Operation::Update)
+                    >(txn, &mut root, &self.raised, __o::Operation::Update)
                         .await?;
-                    let saved: orders::ModelEx = self.order.clone().update(txn).await?;
+                    let saved: orders::ModelEx = root.update(txn).await?;
                     __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
                 }
@@ -172,18 +174,14 @@ const _: () = {
                 let begun = __o::begin(db).await?;
                 let outcome = async {
                     let txn = begun.transaction();
+                    let mut root = self.order.clone();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(txn, &self.order, &self.raised, __o::Operation::Update)
+                    >(txn, &mut root, &self.raised, __o::Operation::Update)
                         .await?;
-                    let saved: orders::ModelEx = self
-                        .order
-                        .clone()
-                        .save(txn)
-                        .await?
-                        .try_into_model()?;
+                    let saved: orders::ModelEx = root.save(txn).await?.try_into_model()?;
                     __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
                 }
@@ -211,13 +209,14 @@ const _: () = {
                 let begun = __o::begin(db).await?;
                 let outcome = async {
                     let txn = begun.transaction();
+                    let mut root = self.order.clone();
                     __o::prepare::<
                         Self,
                         _,
                         _,
-                    >(txn, &self.order, &self.raised, __o::Operation::Delete)
+                    >(txn, &mut root, &self.raised, __o::Operation::Delete)
                         .await?;
-                    let deleted = self.order.clone().delete(txn).await?;
+                    let deleted = root.delete(txn).await?;
                     __o::require_deleted::<Self>(&deleted)?;
                     __o::write_events::<Self, _>(txn, &self.raised, &gone).await?;
                     __o::Ok::<orders::ModelEx, __o::SaveError>(gone)
