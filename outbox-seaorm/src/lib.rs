@@ -124,6 +124,7 @@ pub use transaction::OutboxTransaction;
 /// | --- | --- | --- |
 /// | `name = "order"` | stored as `aggregate_type`; outlives renames of the struct | required |
 /// | `tables = TABLES` | a [`TableNames`] constant | the default names |
+/// | `version = column` | an integer column of the root that counts its saves; a root that somebody else has saved since it was loaded is [`SaveError::Stale`]. One more statement a save | none |
 /// | `crate = ::path` | where `outbox_seaorm` is found | `::outbox_seaorm` |
 /// | `#[aggregate(root)]` | on the field with the `ActiveModel` or `ActiveModelEx` | required |
 /// | `#[aggregate(events)]` | on the field written `EventBuffer<your::Model>` (`ModelEx` for an `ActiveModelEx`) | required |

@@ -26,6 +26,7 @@ for_each_store! {
     purge::age_alone_proves_nothing,
     purge::a_dispatched_row_stays_for_the_whole_retention,
     purge::a_purge_deletes_at_most_its_limit,
+    purge::a_purge_deletes_exactly_what_was_dispatched_before_the_retention,
     values::every_field_of_an_envelope_comes_back,
     values::a_payload_is_kept_to_the_letter,
     values::texts_differ_by_case_and_accent,

@@ -10,10 +10,28 @@ use std::str::FromStr;
 
 type Column<M> = <<M as ModelTrait>::Entity as EntityTrait>::Column;
 
+/// What a version column holds.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot count the saves of an aggregate",
+    label = "not a version column",
+    note = "`#[aggregate(version = ...)]` names an integer column of the root, of at most 64 bits with a sign or 32 without"
+)]
+pub trait VersionNumber {
+    /// As it is stored with events.
+    fn number(self) -> i64;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<i64>> VersionNumber for T {
+    fn number(self) -> i64 {
+        self.into()
+    }
+}
+
 /// A version as it is stored with events.
 #[must_use]
-pub fn version_number(version: impl Into<i64>) -> Option<i64> {
-    Some(version.into())
+pub fn version_number(version: impl VersionNumber) -> Option<i64> {
+    Some(version.number())
 }
 
 /// Locks the root's row, refuses a root that somebody else has saved since it was loaded, and counts this save. A new

@@ -10,7 +10,7 @@ use outbox_core::{
     Envelope, ErrorClass, OutboxStore,
     decide::{AttemptOutcome, FailedAttempt, Transition},
     row::Progress,
-    store::Purge,
+    store::{ClaimRequest, Purge, Route},
 };
 use std::time::Duration;
 
@@ -77,4 +77,52 @@ pub async fn a_purge_deletes_at_most_its_limit(subject: &impl Subject) {
         deleted.push(subject.store().purge(&purge(4, year)).await.unwrap());
     }
     assert_eq!(deleted, [4, 4, 2, 0]);
+}
+
+/// Every way in which a row can stand when a purge comes by.
+const WAYS: [&str; 6] = ["pending", "claimed", "in backoff", "released", "dispatched", "dead"];
+
+/// Brings a row to stand in this way, at this time.
+async fn bring(subject: &impl Subject, way: &'static str, second: i64) -> Envelope {
+    // An event of its own, so that a claim finds this row and no other.
+    let name: &'static str = format!("purge.{}-at-{second}", way.replace(' ', "-")).leak();
+    let envelope = Envelope::stored(outbox_core::MessageId::new(), name.into(), 1, "{}".into());
+    subject.append(std::slice::from_ref(&envelope)).await;
+    if way == "pending" {
+        return envelope;
+    }
+    let routes = [Route { event_type: name, event_version: 1 }];
+    let request = ClaimRequest { routes: &routes, ..super::request(1, at(second)) };
+    let rows = subject.store().claim(&request).await.unwrap();
+    let failed = vec![FailedAttempt { handler: None, class: ErrorClass::Terminal, error: "no".into() }];
+    let outcome = AttemptOutcome::new(Progress::new(), failed);
+    let transition = match way {
+        "in backoff" => Transition::Retry { delay: Duration::ZERO, outcome },
+        "released" => Transition::Release,
+        "dispatched" => Transition::Dispatched,
+        "dead" => Transition::Dead(outcome),
+        _ => return envelope,
+    };
+    mark(subject, request.token, &rows, &transition, at(second)).await;
+    envelope
+}
+
+pub async fn a_purge_deletes_exactly_what_was_dispatched_before_the_retention(subject: &impl Subject) {
+    let ages = [0, 100, 200, 300];
+    let mut rows = Vec::new();
+    for way in WAYS {
+        for second in ages {
+            rows.push((way, second, bring(subject, way, second).await));
+        }
+    }
+    for now in [50, 150, 200, 250, 10_000] {
+        let older_than = Duration::from_secs(50);
+        let purge = Purge { older_than, limit: 100, now: at(now) };
+        subject.store().purge(&purge).await.unwrap();
+        for (way, second, envelope) in &rows {
+            let is_there = subject.store().find(envelope.message_id).await.unwrap().is_some();
+            let was_purged = *way == "dispatched" && second + 50 < now;
+            assert_eq!(is_there, !was_purged, "{way} at {second}, purged at {now}");
+        }
+    }
 }
