@@ -32,6 +32,7 @@ for_each_database! {
     an_always_failing_handler_runs_exactly_as_often_as_allowed,
     a_stopping_relay_finishes_what_runs_and_gives_back_the_rest,
     a_handler_that_outlasts_the_stop_is_interrupted_and_its_attempt_counts,
+    a_row_that_waits_too_long_for_a_slot_is_given_back_in_time,
     a_relay_can_be_started_again,
     a_relay_without_its_tables_says_what_to_do,
     a_relay_with_older_tables_says_what_to_do,
@@ -320,6 +321,32 @@ async fn a_handler_that_outlasts_the_stop_is_interrupted_and_its_attempt_counts(
     // It is due at once.
     gate.open.add_permits(1);
     assert_eq!(relay(database, gate.router()).pass().await.unwrap().dispatched, 1);
+}
+
+async fn a_row_that_waits_too_long_for_a_slot_is_given_back_in_time(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    let envelopes = placed_many(3);
+    subject.append(&envelopes).await;
+    let gate = Gate::closed();
+    // No time for a second handler within the lease of a batch.
+    let config = RelayConfig {
+        concurrency: 1,
+        lease: Duration::from_secs(2),
+        handler_timeout: Duration::from_millis(1900),
+        ..fast()
+    };
+    let running = Running::start(relay(database, gate.router()).with_config(config));
+    gate.wait_for(1).await;
+    until("the others are given back and claimed again", || async {
+        database.count("outbox WHERE claims > 1").await == 2
+    })
+    .await;
+    gate.open.add_permits(3);
+    until("all are dispatched", || async { database.count("outbox WHERE status = 'dispatched'").await == 3 })
+        .await;
+    running.stop().await;
+    assert_eq!(database.count("outbox WHERE attempts = 1").await, 3);
+    assert_eq!(subject.history().await, []);
 }
 
 async fn a_relay_can_be_started_again(database: &TestDatabase) {

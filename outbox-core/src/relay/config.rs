@@ -11,7 +11,8 @@ pub struct RelayConfig {
     /// Rows claimed at once, and the most that this relay owns; 1 to 1,000, default 100. Memory is bounded by it
     /// times the payload.
     pub batch_size: u32,
-    /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease.
+    /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease; one that
+    /// has waited so long that less than `handler_timeout` is left of it is given back, with its attempt.
     pub concurrency: usize,
     /// How long a claim owns its rows; 100 ms to 24 h, default 60 s. After a crash the rows wait this long.
     pub lease: Duration,

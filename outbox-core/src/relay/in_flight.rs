@@ -14,6 +14,7 @@ use std::{
 use tokio::{
     sync::Semaphore,
     task::{Id, JoinSet},
+    time::timeout_at,
 };
 
 /// How the handling of a row ended.
@@ -26,7 +27,7 @@ pub(crate) struct Ended {
 pub(crate) enum Ending {
     /// Its handlers ran, or were cut off.
     Reported(Vec<HandlerReport>),
-    /// It never started, because the relay stops.
+    /// It never started: the relay stops, or no slot became free while its lease had time for a handler.
     NotStarted,
     /// It never started, because its lease ended while it waited for a slot.
     TooLate,
@@ -73,10 +74,12 @@ impl InFlight {
         let row = Arc::new(row);
         let reports = Reports::default();
         let timing = Timing { lease_ends, handler_timeout: self.handler_timeout };
+        let latest = lease_ends.checked_sub(self.handler_timeout).unwrap_or(lease_ends);
         let tracked = Tracked { row: row.clone(), token, reports: reports.clone() };
         let (router, slots) = (router.clone(), self.slots.clone());
         let task = self.tasks.spawn(async move {
-            let Ok(_slot) = slots.acquire().await else {
+            // A row that cannot have its full time within its lease any more is given back while that is still possible.
+            let Ok(Ok(_slot)) = timeout_at(latest.into(), slots.acquire()).await else {
                 return TaskEnd::NotStarted;
             };
             if Instant::now() >= lease_ends {
