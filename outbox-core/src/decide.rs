@@ -11,7 +11,7 @@
 
 use crate::{
     backoff::RetryPolicy,
-    row::{ClaimedRow, ErrorClass, HandlerState, Progress},
+    row::{ClaimedRow, ErrorClass, HandlerState, Progress, UnreadableRow},
 };
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub enum Transition {
 /// What a row keeps of an attempt that did not end it well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttemptOutcome {
-    /// Handlers that do not run again; all others are owed.
+    /// Handlers that do not run again; all others are owed. Progress only grows: an empty one leaves what there is.
     pub progress: Progress,
     /// What failed in this attempt, for the history.
     pub failed: Vec<FailedAttempt>,
@@ -146,6 +146,20 @@ fn outcome(row: &ClaimedRow, reports: &[HandlerReport]) -> AttemptOutcome {
         outcome.last_error = Some((ErrorClass::Unroutable, NOTHING_REPORTED.to_owned()));
     }
     outcome
+}
+
+/// Decides what becomes of a row that this version cannot read: it waits for one that can, and is a dead letter when its
+/// attempts are used up.
+pub fn decide_unreadable(row: &UnreadableRow, policy: &RetryPolicy, chance: f64) -> Transition {
+    let class = ErrorClass::Unreadable;
+    let error = Failure::new(class, &row.error).error;
+    // No progress: what the column holds, if it is that one, is left as it is.
+    let outcome = AttemptOutcome::new(Progress::new(), vec![FailedAttempt { handler: None, class, error }]);
+    if row.attempts < policy.max_attempts {
+        Transition::Retry { delay: policy.delay(row.attempts, chance), outcome }
+    } else {
+        Transition::Dead(outcome)
+    }
 }
 
 /// What happens to a row whose lease has expired.

@@ -2,7 +2,8 @@
 
 use crate::event::{
     EventError, MAX_AGGREGATE_ID_BYTES, MAX_AGGREGATE_TYPE_BYTES, MAX_CORRELATION_ID_BYTES,
-    MAX_HEADERS_BYTES, MAX_ORDERING_KEY_BYTES, MAX_PAYLOAD_BYTES, Ordering, OutboxEvent, is_finite,
+    MAX_HEADERS_BYTES, MAX_ORDERING_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH, Ordering, OutboxEvent,
+    depth, is_finite,
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
@@ -111,10 +112,21 @@ impl Envelope {
             message_id,
             reason: error.to_string(),
         })?;
+        let refused = |reason: String| {
+            let event = E::LOGICAL_NAME.to_owned();
+            Err(EventError::Encode { event, message_id, reason })
+        };
         // Only a number that was written as `null` can be lost, so the walk is rare.
         if payload.contains("null") && !is_finite(event) {
-            let reason = "a floating-point number is NaN or infinite, which JSON cannot express".to_owned();
-            return Err(EventError::Encode { event: E::LOGICAL_NAME.to_owned(), message_id, reason });
+            return refused(
+                "a floating-point number is NaN or infinite, which JSON cannot express".to_owned(),
+            );
+        }
+        let levels = depth(&payload);
+        if levels > MAX_PAYLOAD_DEPTH {
+            return refused(format!(
+                "it is nested {levels} levels deep, and {MAX_PAYLOAD_DEPTH} can be read back"
+            ));
         }
         if payload.len() > MAX_PAYLOAD_BYTES {
             return Err(EventError::PayloadTooLarge {

@@ -66,6 +66,8 @@ pub enum ErrorClass {
     LeaseExpired,
     /// The router had no handler that reads the message.
     Unroutable,
+    /// A column of the row holds what this version does not know.
+    Unreadable,
 }
 
 /// Gives an enum the text that stands for it in a column, both ways.
@@ -113,6 +115,7 @@ stored_as_text!(ErrorClass {
     Interrupted => "interrupted",
     LeaseExpired => "lease-expired",
     Unroutable => "unroutable",
+    Unreadable => "unreadable",
 });
 
 impl ErrorClass {
@@ -157,6 +160,17 @@ pub struct ClaimedRow {
     pub claims: i64,
     /// Handlers that do not run again.
     pub progress: Progress,
+}
+
+/// A claimed row of which some column holds what this version does not know; a newer one may have written it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableRow {
+    /// The row.
+    pub id: RowId,
+    /// Which try this is, from 1.
+    pub attempts: u32,
+    /// Which column, and why. Never its value.
+    pub error: String,
 }
 
 /// A whole row, as an operator sees it.

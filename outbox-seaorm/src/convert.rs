@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use outbox_core::{
     Envelope, MessageId, OutboxRow, RowId, StoreError,
-    row::{ClaimedRow, Lease, LeaseToken, Progress},
+    row::{ClaimedRow, Lease, LeaseToken, Progress, UnreadableRow},
     store::StoreErrorKind,
 };
 use sea_orm::{DbErr, QueryResult, TryGetable};
@@ -45,6 +45,17 @@ pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
         claims: reader.get("claims")?,
         progress: reader.progress()?,
     })
+}
+
+/// What is left of a claimed row that cannot be read. `counted`: how many attempts the claim itself adds.
+pub(crate) fn unreadable_row(
+    row: &QueryResult,
+    counted: u32,
+    error: &StoreError,
+) -> Result<UnreadableRow, StoreError> {
+    let id = RowId(row.try_get("", "id").map_err(|error| unreadable(&"?", "id", error))?);
+    let attempts = Reader { row, id }.unsigned("attempts")? + counted;
+    Ok(UnreadableRow { id, attempts, error: error.to_string() })
 }
 
 /// When a claimed row became due, to bring the rows of a claim into order: RETURNING promises none.

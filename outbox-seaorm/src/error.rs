@@ -60,7 +60,7 @@ pub enum SaveError {
     },
     /// The key of the aggregate cannot be written as text.
     #[error(
-        "the primary key of {aggregate_type} has a type that has no text form: {reason}. Nothing was saved"
+        "the primary key of {aggregate_type} has a part of type {reason}, which has no text form for `aggregate_id`. Nothing was saved"
     )]
     Key {
         /// Type of the aggregate.

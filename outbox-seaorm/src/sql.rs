@@ -44,8 +44,9 @@ impl Holes {
 /// PostgreSQL's `::` is not understood; write `CAST(… AS …)`. A `:` that no hole's name follows is left as it is.
 pub(crate) fn statement(backend: DbBackend, names: &QuotedNames, sql: &str, holes: &Holes) -> Statement {
     let mut writer = Writer { backend, text: String::with_capacity(sql.len() + 128), values: Vec::new() };
-    writer.fill(&names.fill(sql), holes);
-    Statement::from_sql_and_values(backend, writer.text, writer.values)
+    writer.fill(sql, holes);
+    // The names come last: whatever they hold is no hole.
+    Statement::from_sql_and_values(backend, names.fill(&writer.text), writer.values)
 }
 
 struct Writer {

@@ -64,7 +64,8 @@ impl TableNames {
     pub(crate) fn migration_name(&self, migration: &str) -> String {
         match (self.schema, self.prefix) {
             (None, "") => migration.to_owned(),
-            (schema, prefix) => format!("{migration}_{}.{prefix}", schema.unwrap_or_default()),
+            // Quoted, so that no two pairs have one text.
+            (schema, prefix) => format!("{migration}_{:?}.{prefix:?}", schema.unwrap_or_default()),
         }
     }
 

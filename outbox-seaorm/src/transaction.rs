@@ -11,7 +11,16 @@ use sea_orm::{
     TransactionSession, TransactionTrait,
 };
 use sea_orm_migration::async_trait;
-use std::{cell::Cell, fmt, future::Future, pin::Pin};
+use std::{
+    cell::Cell,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+};
 
 /// A transaction to save several aggregates in, or an aggregate and whatever else belongs to it.
 ///
@@ -39,6 +48,10 @@ use std::{cell::Cell, fmt, future::Future, pin::Pin};
 /// # }
 /// ```
 ///
+/// A save, `begin`, `commit` or `rollback` on it that is dropped half-way (a timeout, a `select!`) damages it, because SeaORM
+/// then loses count of its savepoints: every later call is an error, and so is the commit. A plain
+/// `DatabaseTransaction` says nothing and may undo more than the dropped save.
+///
 /// `begin` on it is a savepoint: what was saved within is undone when that rolls back, and belongs to the outer one
 /// when it commits. Dropped without a commit, it rolls back. One save at a time: SeaORM's savepoints act on the depth
 /// of a transaction, not on a handle.
@@ -46,6 +59,32 @@ pub struct OutboxTransaction {
     inner: DatabaseTransaction,
     ending: Ending,
     is_savepoint: bool,
+    health: Health,
+}
+
+/// Whether the savepoints of a transaction can be trusted; shared by all of its levels.
+#[derive(Clone, Debug, Default)]
+struct Health(Arc<AtomicBool>);
+
+impl Health {
+    fn check(&self) -> Result<(), DbErr> {
+        if self.0.load(SeqCst) {
+            return Err(DbErr::Custom(
+                "a save, begin, commit or rollback in this transaction was dropped half-way, so its savepoints cannot be trusted; roll it back and start anew"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Runs something that moves a savepoint. Dropped half-way, it leaves the transaction damaged.
+    async fn guarded<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
+        self.check()?;
+        self.0.store(true, SeqCst);
+        let done = work.await;
+        self.0.store(false, SeqCst);
+        done
+    }
 }
 
 impl OutboxTransaction {
@@ -98,9 +137,14 @@ impl OutboxTransaction {
     ///
     /// The database's error: then it is not known whether it is stored.
     pub async fn commit(self) -> Result<(), DbErr> {
-        let Self { inner, ending, is_savepoint } = self;
+        let Self { inner, ending, is_savepoint, health } = self;
+        if let Err(damaged) = health.check() {
+            drop(ending);
+            inner.rollback().await?;
+            return Err(damaged);
+        }
         ending.commit_sent();
-        inner.commit().await?;
+        health.guarded(inner.commit()).await?;
         ending.committed();
         if !is_savepoint {
             wake::committed();
@@ -114,19 +158,20 @@ impl OutboxTransaction {
     ///
     /// The database's error; it is undone all the same, because nothing was committed.
     pub async fn rollback(self) -> Result<(), DbErr> {
-        let Self { inner, ending, .. } = self;
+        let Self { inner, ending, is_savepoint, health } = self;
         drop(ending);
-        inner.rollback().await
+        // The whole transaction can be undone however damaged it is; a part of it cannot.
+        if is_savepoint { health.guarded(inner.rollback()).await } else { inner.rollback().await }
     }
 
     fn top(inner: DatabaseTransaction) -> Self {
-        Self { inner, ending: Ending::of(None), is_savepoint: false }
+        Self { inner, ending: Ending::of(None), is_savepoint: false, health: Health::default() }
     }
 
     fn savepoint(&self, inner: DatabaseTransaction) -> Self {
         let ending = Ending::of(Some(self.ending.fate()));
         BEGUN.set(Some(ending.fate().clone()));
-        Self { inner, ending, is_savepoint: true }
+        Self { inner, ending, is_savepoint: true, health: self.health.clone() }
     }
 }
 
@@ -162,18 +207,22 @@ impl ConnectionTrait for OutboxTransaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.health.check()?;
         self.inner.execute_raw(statement).await
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.health.check()?;
         self.inner.execute_unprepared(sql).await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        self.health.check()?;
         self.inner.query_one_raw(statement).await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.health.check()?;
         self.inner.query_all_raw(statement).await
     }
 
@@ -217,7 +266,7 @@ impl TransactionTrait for OutboxTransaction {
     type Transaction = Self;
 
     async fn begin(&self) -> Result<Self, DbErr> {
-        Ok(self.savepoint(self.inner.begin().await?))
+        Ok(self.savepoint(self.health.guarded(self.inner.begin()).await?))
     }
 
     async fn begin_with_config(
@@ -225,11 +274,12 @@ impl TransactionTrait for OutboxTransaction {
         isolation: Option<IsolationLevel>,
         access: Option<AccessMode>,
     ) -> Result<Self, DbErr> {
-        Ok(self.savepoint(self.inner.begin_with_config(isolation, access).await?))
+        let begun = self.health.guarded(self.inner.begin_with_config(isolation, access)).await?;
+        Ok(self.savepoint(begun))
     }
 
     async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
-        Ok(self.savepoint(self.inner.begin_with_options(options).await?))
+        Ok(self.savepoint(self.health.guarded(self.inner.begin_with_options(options)).await?))
     }
 
     async fn transaction<F, T, E>(&self, work: F) -> Result<T, TransactionError<E>>

@@ -44,3 +44,6 @@ mod ordering;
 
 /// Aggregates whose saves are counted in a column.
 mod version;
+
+/// What must not stop a relay: rows that cannot be read, marks that are refused, databases and handlers that hang.
+mod faults;

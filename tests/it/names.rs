@@ -90,7 +90,7 @@ async fn every_statement_honours_schema_and_prefix(database: &TestDatabase) {
     let router = Router::builder().on("tests.handle", handle).build().unwrap();
     let store = SeaOrmStore::with_tables(db.clone(), ODD);
     let lost = outbox_tests::conformance::request(1, at(0));
-    assert_eq!(store.claim(&lost).await.unwrap().len(), 1);
+    assert_eq!(store.claim(&lost).await.unwrap().rows.len(), 1);
     let retry = RetryPolicy { max_attempts: 1, ..RetryPolicy::default() };
     let relay = Relay::new(store, router).with_config(RelayConfig { retry, ..RelayConfig::default() });
     let report = relay.pass_at(at(100)).await.unwrap();

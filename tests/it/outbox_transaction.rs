@@ -6,7 +6,7 @@ use outbox_tests::{
     events::OrderPlaced,
     for_each_database,
     statements::Statements,
-    wait::until,
+    wait::{polls, until},
 };
 use sea_orm::{
     ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, Set, StreamTrait,
@@ -24,6 +24,7 @@ for_each_database! {
     what_a_savepoint_saved_shares_its_end,
     it_is_a_connection_like_any_other,
     it_can_be_moved_to_another_task,
+    a_save_that_is_dropped_half_way_cannot_be_overlooked,
     a_commit_wakes_the_relay,
 }
 
@@ -194,6 +195,26 @@ async fn it_can_be_moved_to_another_task(database: &TestDatabase) {
         OutboxTransaction::run(&db, async |tx| Order::place("A-2").save(tx).await).await
     });
     work.await.unwrap().unwrap();
+    assert_eq!(counts(database).await, (2, 2));
+}
+
+async fn a_save_that_is_dropped_half_way_cannot_be_overlooked(database: &TestDatabase) {
+    // SeaORM loses count of its savepoints when a begin is dropped: on a plain transaction the first order would be
+    // undone, and the commit would say that all is well.
+    let tx = OutboxTransaction::begin(&database.db).await.unwrap();
+    let (mut first, mut dropped, mut later) =
+        (Order::place("first"), Order::place("dropped"), Order::place("later"));
+    first.save(&tx).await.unwrap();
+    assert!(polls(1, dropped.save(&tx)).await.is_none());
+    for error in [later.save(&tx).await.unwrap_err().to_string(), tx.commit().await.unwrap_err().to_string()]
+    {
+        assert!(error.contains("was dropped half-way"), "{error}");
+    }
+    assert_eq!((end(&first), counts(database).await), (Some(End::RolledBack), (0, 0)));
+    // What failed can be saved again, the others know that they cannot.
+    dropped.save(&database.db).await.unwrap();
+    later.save(&database.db).await.unwrap();
+    assert!(matches!(first.save(&database.db).await, Err(SaveError::RolledBack { .. })));
     assert_eq!(counts(database).await, (2, 2));
 }
 

@@ -23,6 +23,7 @@ for_each_database! {
     a_cascading_root_is_saved_with_its_children_and_events,
     a_deleted_root_leaves_its_event,
     deleting_what_is_gone_is_an_error_and_keeps_the_event,
+    an_event_of_a_root_that_is_gone_is_not_stored,
     a_cancelled_save_keeps_root_and_events,
     saves_can_be_spawned,
     writers_that_read_first_do_not_lose_each_others_saves,
@@ -231,6 +232,21 @@ async fn deleting_what_is_gone_is_an_error_and_keeps_the_event(database: &TestDa
     let error = order.delete(db).await.unwrap_err();
     assert!(matches!(error, SaveError::Gone { aggregate_type: "order" }), "{error}");
     assert_eq!((order.pending_events(), database.count("outbox").await), (1, 1));
+}
+
+async fn an_event_of_a_root_that_is_gone_is_not_stored(database: &TestDatabase) {
+    let db = &database.db;
+    FullOrder::place("A-1", 0).save(db).await.unwrap();
+    let loaded = orders::Entity::load().one(db).await.unwrap().unwrap();
+    let flat = orders::Entity::find().one(db).await.unwrap().unwrap();
+    let (mut full, mut flat) = (FullOrder::from(loaded), Order::from(flat));
+    orders::Entity::delete_many().exec(db).await.unwrap();
+    // Nothing of the root changed, so SeaORM would not look at it.
+    full.raise(OrderShipped { carrier: "x".into() });
+    flat.raise(OrderShipped { carrier: "x".into() });
+    assert!(matches!(full.save(db).await, Err(SaveError::Gone { aggregate_type: "order" })));
+    assert!(matches!(flat.save(db).await, Err(SaveError::Gone { aggregate_type: "order" })));
+    assert_eq!((full.pending_events(), database.count("outbox").await), (1, 1));
 }
 
 async fn a_cancelled_save_keeps_root_and_events(database: &TestDatabase) {

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod decode;
+mod depth;
 mod finite;
 mod key;
 mod schema;
@@ -11,6 +12,7 @@ pub use decode::{DecodeError, decode_json};
 pub use key::{aggregate_key, field_key, lane, named_key};
 pub use schema::PayloadSchemas;
 
+pub(crate) use depth::depth;
 pub(crate) use finite::is_finite;
 
 use crate::envelope::MessageId;
@@ -22,6 +24,9 @@ use serde::{Serialize, de::DeserializeOwned};
 /// A larger one is refused when the event is raised or saved. Put large documents where documents live and raise an
 /// event that names them.
 pub const MAX_PAYLOAD_BYTES: usize = 1024 * 1024;
+
+/// The deepest that objects and lists of a payload may stand in each other: what `serde_json` can read back.
+pub const MAX_PAYLOAD_DEPTH: usize = 127;
 
 /// The longest `aggregate_type`, in bytes.
 pub const MAX_AGGREGATE_TYPE_BYTES: usize = 100;

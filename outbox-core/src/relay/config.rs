@@ -52,13 +52,20 @@ fn default_name() -> String {
 }
 
 /// Everything that is wrong with a [`RelayConfig`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ConfigError(Vec<String>);
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the relay's configuration cannot work:")?;
         self.0.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+/// As its text: this is what a `main` that returns it prints.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

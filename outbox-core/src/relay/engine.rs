@@ -8,10 +8,10 @@ use super::{
     report::PassReport,
 };
 use crate::{
-    decide::{AttemptOutcome, Transition, decide},
+    decide::{AttemptOutcome, Transition, decide, decide_unreadable},
     router::Router,
-    row::{ClaimedRow, LeaseToken},
-    store::{ClaimRequest, Mark, OutboxStore, StoreError, TakeOver},
+    row::{ClaimedRow, LeaseToken, RowId, UnreadableRow},
+    store::{ClaimRequest, Claimed, Mark, MarkReport, OutboxStore, StoreError, StoreErrorKind, TakeOver},
 };
 use chrono::{DateTime, Utc};
 use std::{future::Future, sync::Arc, time::Duration};
@@ -82,14 +82,18 @@ impl<S: OutboxStore> Engine<S> {
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
         let asked = std::time::Instant::now();
         let request = self.request(token, limit);
-        let rows = self.store.claim(&request).await?;
+        let Claimed { rows, unreadable } = self.store.claim(&request).await?;
         self.expired.claimed();
-        self.report.claimed += rows.len() as u64;
-        let found = match rows.len() {
+        let claimed = rows.len() + unreadable.len();
+        self.report.claimed += claimed as u64;
+        let found = match claimed {
             0 => Found::Nothing,
             claimed if claimed >= room => Found::Full,
             _ => Found::Some,
         };
+        for row in &unreadable {
+            self.fail_unreadable(row, token);
+        }
         for row in rows {
             self.start(row, token, asked);
         }
@@ -152,12 +156,27 @@ impl<S: OutboxStore> Engine<S> {
                 return;
             }
         };
-        self.report.decided(&transition);
         log_transition(&row, &transition);
+        self.decided(row.id, token, transition);
+    }
+
+    fn fail_unreadable(&mut self, row: &UnreadableRow, token: LeaseToken) {
+        let transition = decide_unreadable(row, &self.config.retry, fastrand::f64());
+        tracing::error!(
+            id = row.id.0,
+            attempt = row.attempts,
+            error = row.error,
+            "a claimed row cannot be read"
+        );
+        self.decided(row.id, token, transition);
+    }
+
+    fn decided(&mut self, id: RowId, token: LeaseToken, transition: Transition) {
+        self.report.decided(&transition);
         if self.marks.is_empty() {
             self.flush_at = Instant::now() + MARK_DELAY;
         }
-        self.marks.push(Mark { id: row.id, token, transition });
+        self.marks.push(Mark { id, token, transition });
     }
 
     fn has_marks(&self) -> bool {
@@ -183,7 +202,13 @@ impl<S: OutboxStore> Engine<S> {
         if self.marks.is_empty() {
             return Ok(());
         }
-        let written = self.store.mark(&self.marks, self.now).await?;
+        let written = match self.store.mark(&self.marks, self.now).await {
+            // Every mark on its own: one that the database refuses must not keep the others from being written.
+            Err(error) if !error.may_pass() && error.kind() != StoreErrorKind::Setup => {
+                self.mark_each(error).await?
+            }
+            written => written?,
+        };
         self.marks.clear();
         self.report.marked(written);
         if written.lost > 0 {
@@ -194,6 +219,28 @@ impl<S: OutboxStore> Engine<S> {
             );
         }
         Ok(())
+    }
+
+    /// Writes the marks one by one and gives up those that the database refuses: their leases expire, and the rows are
+    /// taken over one at a time.
+    async fn mark_each(&mut self, first: StoreError) -> Result<MarkReport, StoreError> {
+        log_failure("mark", &first);
+        let mut written = MarkReport::default();
+        while let Some(mark) = self.marks.last() {
+            match self.store.mark(std::slice::from_ref(mark), self.now).await {
+                Ok(report) => {
+                    written.marked += report.marked;
+                    written.lost += report.lost;
+                }
+                Err(error) if error.may_pass() => return Err(error),
+                Err(error) => {
+                    tracing::error!(id = mark.id.0, %error, "a mark is refused and given up; the row is taken over when its lease expires");
+                    written.lost += 1;
+                }
+            }
+            self.marks.pop();
+        }
+        Ok(written)
     }
 
     /// Looks for a row with an expired lease. It runs alone, so while others run it is only noted that one waits.
@@ -231,6 +278,11 @@ impl<S: OutboxStore> Engine<S> {
         }
         self.report.dead += found.buried.len() as u64;
         self.expired.took_over(found.row.is_some());
+        if let Some(row) = &found.unreadable {
+            self.report.claimed += 1;
+            self.report.taken_over += 1;
+            self.fail_unreadable(row, token);
+        }
         let Some(row) = found.row else { return Ok(false) };
         self.report.claimed += 1;
         self.report.taken_over += 1;
@@ -256,15 +308,14 @@ impl<S: OutboxStore> Engine<S> {
     }
 
     /// Ends gracefully; see [`Relay::run`](super::Relay::run).
-    pub(crate) async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self, deadline: Instant) {
         self.in_flight.close();
         self.stopping = true;
-        let patience = Instant::now() + self.config.shutdown_timeout;
         while self.is_running() {
             // Marks are not held back meanwhile: what was given back is for others now.
-            match timeout_at(patience, self.next_event(std::future::pending())).await {
+            match timeout_at(deadline, self.next_event(std::future::pending())).await {
                 Ok(Event::Ended(ended)) => self.settle(ended),
-                Ok(Event::FlushDue) => self.flush().await,
+                Ok(Event::FlushDue) => drop(timeout_at(deadline, self.flush()).await),
                 Ok(Event::LookDue | Event::ClaimDue) => {}
                 Err(_) => {
                     for ended in self.in_flight.interrupt().await {

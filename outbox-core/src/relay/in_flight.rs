@@ -14,8 +14,11 @@ use std::{
 use tokio::{
     sync::Semaphore,
     task::{Id, JoinSet},
-    time::timeout_at,
+    time::{timeout, timeout_at},
 };
+
+/// How long a cut-off task may take to be gone.
+const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How the handling of a row ended.
 pub(crate) struct Ended {
@@ -112,7 +115,9 @@ impl InFlight {
     /// Cuts off the running handlers. What they had finished before is kept.
     pub(crate) async fn interrupt(&mut self) -> Vec<Ended> {
         self.tasks.abort_all();
-        while self.tasks.join_next().await.is_some() {}
+        let all_gone = async { while self.tasks.join_next().await.is_some() {} };
+        // A handler that blocks its thread cannot be cut off; nobody waits for it.
+        drop(timeout(ABORT_PATIENCE, all_gone).await);
         let interrupted = |tracked: Tracked| {
             let text = "the relay stopped before the handler ended";
             let mut failure = Failure::new(ErrorClass::Interrupted, text);

@@ -10,6 +10,7 @@ mod expired;
 mod in_flight;
 mod pace;
 mod report;
+mod shutdown;
 
 pub use config::{ConfigError, RelayConfig};
 pub use report::PassReport;
@@ -22,6 +23,7 @@ use crate::{
 use chrono::{DateTime, Utc};
 use engine::{Engine, Event};
 use pace::Pace;
+use shutdown::Shutdown;
 use std::{fmt, future::Future, pin::pin, sync::Arc};
 
 /// Moves rows from the outbox to their handlers.
@@ -91,24 +93,22 @@ impl<S: OutboxStore> Relay<S> {
         let mut engine = self.start().await?;
         let mut pace = Pace::new(&self.config);
         let mut commits = Commits::subscribe();
-        let mut shutdown = pin!(shutdown);
+        let signal = pin!(shutdown);
+        let mut shutdown = Shutdown::new(signal, self.config.shutdown_timeout);
         loop {
             let event = tokio::select! {
                 biased;
-                () = &mut shutdown => break,
+                _ = shutdown.signalled() => break,
                 event = engine.next_event(pace.next(&mut commits)) => event,
             };
-            match event {
-                Event::Ended(ended) => engine.settle(ended),
-                Event::FlushDue => engine.flush().await,
-                Event::LookDue => engine.look_for_expired().await,
-                Event::ClaimDue => pace.after(engine.claim().await),
-            }
-            if engine.must_flush() {
-                engine.flush().await;
+            tokio::select! {
+                biased;
+                () = handle(&mut engine, &mut pace, event) => {}
+                // A database that does not answer must not hold up the stop.
+                () = shutdown.overdue() => break,
             }
         }
-        engine.stop().await;
+        engine.stop(shutdown.signalled().await).await;
         Ok(())
     }
 
@@ -145,6 +145,18 @@ impl<S: OutboxStore> Relay<S> {
             );
         }
         Ok(Engine::new(self.store.clone(), self.router.clone(), self.config.clone()))
+    }
+}
+
+async fn handle<S: OutboxStore>(engine: &mut Engine<S>, pace: &mut Pace, event: Event) {
+    match event {
+        Event::Ended(ended) => engine.settle(ended),
+        Event::FlushDue => engine.flush().await,
+        Event::LookDue => engine.look_for_expired().await,
+        Event::ClaimDue => pace.after(engine.claim().await),
+    }
+    if engine.must_flush() {
+        engine.flush().await;
     }
 }
 

@@ -109,7 +109,7 @@ impl fmt::Display for RouterError {
 }
 
 /// Everything that is wrong with a router.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RouterErrors(pub(crate) Vec<RouterError>);
 
 impl RouterErrors {
@@ -127,3 +127,10 @@ impl fmt::Display for RouterErrors {
 }
 
 impl std::error::Error for RouterErrors {}
+
+/// As its text: this is what a `main` that returns it prints.
+impl fmt::Debug for RouterErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

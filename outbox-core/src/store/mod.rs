@@ -8,7 +8,7 @@ pub use error::{StoreError, StoreErrorKind};
 use crate::{
     decide::Transition,
     envelope::MessageId,
-    row::{ClaimedRow, LeaseToken, OutboxRow, RowId},
+    row::{ClaimedRow, LeaseToken, OutboxRow, RowId, UnreadableRow},
 };
 use chrono::{DateTime, Utc};
 use std::{future::Future, time::Duration};
@@ -34,10 +34,7 @@ pub trait OutboxStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// The database's error; nothing is claimed then, or only until the lease expires.
-    fn claim(
-        &self,
-        request: &ClaimRequest<'_>,
-    ) -> impl Future<Output = Result<Vec<ClaimedRow>, StoreError>> + Send;
+    fn claim(&self, request: &ClaimRequest<'_>) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
 
     /// Takes over one row whose lease has expired, for a relay that runs nothing else meanwhile; rows that used up
     /// their attempts alone are buried on the way. Each writes the history of the lost attempt.
@@ -117,11 +114,22 @@ pub struct TakeOver<'a> {
     pub max_attempts: u32,
 }
 
+/// What a claim brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claimed {
+    /// Rows to handle, in the order in which they became due.
+    pub rows: Vec<ClaimedRow>,
+    /// Rows that this version cannot read. They are claimed as well, and fail without touching the others.
+    pub unreadable: Vec<UnreadableRow>,
+}
+
 /// What a take-over brought.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TakenOver {
     /// A row to run alone.
     pub row: Option<ClaimedRow>,
+    /// Or a row that was taken over and cannot be read.
+    pub unreadable: Option<UnreadableRow>,
     /// Rows that are dead now.
     pub buried: Vec<RowId>,
 }

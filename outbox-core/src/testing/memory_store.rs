@@ -4,7 +4,7 @@ use crate::{
     decide::{AttemptOutcome, Expiry, FailedAttempt, Transition, decide_expired},
     envelope::{Envelope, MessageId},
     row::{ClaimedRow, ErrorClass, Lease, OutboxRow, RowId, Status},
-    store::{ClaimRequest, Mark, MarkReport, OutboxStore, Purge, StoreError, TakeOver, TakenOver},
+    store::{ClaimRequest, Claimed, Mark, MarkReport, OutboxStore, Purge, StoreError, TakeOver, TakenOver},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
@@ -86,12 +86,13 @@ impl OutboxStore for MemoryStore {
         Ok(())
     }
 
-    async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Vec<ClaimedRow>, StoreError> {
+    async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
         let now = request.now.unwrap_or_else(Utc::now);
         let mut tables = self.lock();
         let due = tables.due(request, now, |row| row.status == Status::Pending);
         let due = due.into_iter().take(request.limit as usize);
-        Ok(due.filter_map(|id| tables.rows.get_mut(&id).map(|row| claim(row, request, now, false))).collect())
+        let claim = |id| tables.rows.get_mut(&id).map(|row| claim(row, request, now, false));
+        Ok(Claimed { rows: due.filter_map(claim).collect(), unreadable: Vec::new() })
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
@@ -259,7 +260,9 @@ fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Ve
 }
 
 fn keep<'a>(row: &mut OutboxRow, outcome: &'a AttemptOutcome) -> &'a [FailedAttempt] {
-    row.progress.clone_from(&outcome.progress);
+    if !outcome.progress.is_empty() {
+        row.progress.clone_from(&outcome.progress);
+    }
     row.last_error = outcome.last_error.clone().or(row.last_error.take());
     &outcome.failed
 }

@@ -71,22 +71,22 @@ pub(super) const DIALECT: Dialect = Dialect {
             (outbox_id, message_id, attempt, relay, handler_id, error_class, error, failed_at)
         SELECT o.id, o.message_id, o.attempts, o.claimed_by, f.handler, f.class, f.error, :now
           FROM JSON_TABLE(:failed, '$[*]' COLUMNS (
-                   id BIGINT PATH '$.id', handler VARCHAR(200) PATH '$.handler', class VARCHAR(32) PATH '$.class',
-                   error VARCHAR(2000) PATH '$.error')) AS f
+                   id BIGINT PATH '$.id', handler VARCHAR(200) CHARACTER SET utf8mb4 PATH '$.handler', class VARCHAR(32) PATH '$.class',
+                   error VARCHAR(2000) CHARACTER SET utf8mb4 PATH '$.error')) AS f
           JOIN {outbox} AS o ON o.id = f.id
          WHERE o.lease_token = :token",
     // MySQL assigns from left to right: available_at is set while status still is the old one, and from `m` only.
     mark_failed: "UPDATE {outbox} AS o
           JOIN JSON_TABLE(:marks, '$[*]' COLUMNS (
                    id BIGINT PATH '$.id', status VARCHAR(10) PATH '$.status', delay DOUBLE PATH '$.delay',
-                   progress LONGTEXT PATH '$.progress', class VARCHAR(32) PATH '$.class',
-                   error VARCHAR(2000) PATH '$.error')) AS m ON m.id = o.id
+                   progress LONGTEXT CHARACTER SET utf8mb4 PATH '$.progress', class VARCHAR(32) PATH '$.class',
+                   error VARCHAR(2000) CHARACTER SET utf8mb4 PATH '$.error')) AS m ON m.id = o.id
            SET o.available_at = CASE WHEN m.status = 'pending'
                    THEN :now + INTERVAL CAST(m.delay * 1000000 AS SIGNED) MICROSECOND ELSE o.available_at END,
                o.finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                o.status = m.status,
                o.claimed_by = NULL, o.lease_token = NULL, o.lease_expires_at = NULL, o.isolated = FALSE,
-               o.completed_handlers = m.progress, o.error_class = COALESCE(m.class, o.error_class),
+               o.completed_handlers = COALESCE(m.progress, o.completed_handlers), o.error_class = COALESCE(m.class, o.error_class),
                o.last_error = COALESCE(m.error, o.last_error)
          WHERE o.lease_token = :token",
     purge: "DELETE FROM {outbox}

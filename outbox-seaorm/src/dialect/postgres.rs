@@ -85,7 +85,7 @@ pub(super) const DIALECT: Dialect = Dialect {
                    THEN :now + make_interval(secs => m.delay) ELSE o.available_at END,
                finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = false,
-               completed_handlers = CAST(m.progress AS json), error_class = COALESCE(m.class, o.error_class),
+               completed_handlers = COALESCE(CAST(m.progress AS json), o.completed_handlers), error_class = COALESCE(m.class, o.error_class),
                last_error = COALESCE(m.error, o.last_error)
           FROM json_to_recordset(CAST(:marks AS json))
             AS m (id bigint, status text, delay double precision, progress text, class text, error text)

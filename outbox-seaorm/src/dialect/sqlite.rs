@@ -78,7 +78,7 @@ pub(super) const DIALECT: Dialect = Dialect {
                    ELSE o.available_at END,
                finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE,
-               completed_handlers = m.progress, error_class = COALESCE(m.class, o.error_class),
+               completed_handlers = COALESCE(m.progress, o.completed_handlers), error_class = COALESCE(m.class, o.error_class),
                last_error = COALESCE(m.error, o.last_error)
           FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.status') AS status,
                        json_extract(value, '$.delay') AS delay, json_extract(value, '$.progress') AS progress,

@@ -2,7 +2,7 @@
 
 use super::{exclusive::lock_in_transaction, script::run_script};
 use crate::tables::TableNames;
-use sea_orm::{DbBackend, DbErr};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 use sea_orm_migration::{MigrationName, MigrationTrait, SchemaManager, async_trait};
 
 /// One released set of tables, as a script for each backend.
@@ -80,12 +80,10 @@ impl MigrationTrait for Step {
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let names = self.tables.for_backend(manager.get_database_backend());
-        let drops: Vec<_> = self
-            .file
-            .tables
-            .iter()
-            .map(|table| format!("DROP TABLE IF EXISTS {};\n", names.qualified(table)))
-            .collect();
-        run_script(manager.get_connection(), &drops.concat(), &self.tables).await
+        for table in self.file.tables {
+            let drop = format!("DROP TABLE IF EXISTS {}", names.qualified(table));
+            manager.get_connection().execute_unprepared(&drop).await?;
+        }
+        Ok(())
     }
 }

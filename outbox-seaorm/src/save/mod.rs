@@ -24,7 +24,7 @@ use outbox_core::{
     fate::{End, Fate},
     wake,
 };
-use root::lock_root;
+use root::require_root;
 use sea_orm::{
     ActiveModelTrait, ConnectionTrait, DatabaseConnection, ModelTrait, TransactionSession, TransactionTrait,
 };
@@ -124,7 +124,7 @@ where
     match A::VERSION_COLUMN {
         // The look at the stored version locks the root as well.
         Some(column) => advance::<A, R>(tx, root, column, operation).await,
-        None if events.has_ordered() => lock_root::<A::Model, R>(tx, root, operation).await,
+        None if !events.is_empty() => require_root::<A, R>(tx, root, operation, events.has_ordered()).await,
         None => Ok(()),
     }
 }

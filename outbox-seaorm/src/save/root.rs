@@ -38,34 +38,36 @@ pub fn require_deleted<A: Aggregate>(deleted: &DeleteResult) -> Result<(), SaveE
     }
 }
 
-/// Locks the root's row unless the save itself is about to: a root without a changed column (its child may have one)
-/// is not written by SeaORM, and two such saves would take their ids in one order and commit in the other.
-pub(super) async fn lock_root<M, R>(
+/// Looks at a root that the save itself does not write, before its events are stored: it must be there, and its row is
+/// locked when an event keeps an order.
+///
+/// A root without a changed column (its child may have one) is passed over by SeaORM. Two such saves would take their
+/// ids in one order and commit in the other, and one of a root that is gone would succeed.
+pub(super) async fn require_root<A: Aggregate, R>(
     tx: &impl ConnectionTrait,
     root: &R,
     operation: Operation,
+    is_ordered: bool,
 ) -> Result<(), SaveError>
 where
-    M: ModelTrait,
-    R: ActiveModelTrait<Entity = M::Entity>,
+    R: ActiveModelTrait<Entity = <A::Model as ModelTrait>::Entity>,
 {
-    let written = match operation {
+    let is_written = match operation {
         Operation::Insert | Operation::Delete => true,
         Operation::Update => {
-            <M::Entity as EntityTrait>::Column::iter().any(|column| root.get(column).is_set())
+            <R::Entity as EntityTrait>::Column::iter().any(|column| root.get(column).is_set())
         }
     };
-    // SQLite has one writer, and this transaction began as it.
-    if written || tx.get_database_backend() == DbBackend::Sqlite {
+    if is_written {
         return Ok(());
     }
-    let locked = one_column::<M, R>(root, None)?.lock(LockType::Update);
-    match locked.into_tuple::<KeyValue<M>>().one(tx).await? {
-        Some(_) => Ok(()),
-        None => {
-            Err(DbErr::RecordNotFound("the root of the aggregate is not there any more".to_owned()).into())
-        }
+    let mut select = one_column::<A::Model, R>(root, None)?;
+    // SQLite has one writer, and this transaction began as it.
+    if is_ordered && tx.get_database_backend() != DbBackend::Sqlite {
+        select = select.lock(LockType::Update);
     }
+    let found = select.into_tuple::<KeyValue<A::Model>>().one(tx).await?;
+    found.map(drop).ok_or(SaveError::Gone { aggregate_type: A::AGGREGATE_TYPE })
 }
 
 type KeyValue<M> = <<<M as ModelTrait>::Entity as EntityTrait>::PrimaryKey as PrimaryKeyTrait>::ValueType;

@@ -2,35 +2,38 @@
 
 use super::SeaOrmStore;
 use crate::{
-    convert::{claimed_row, due_at, store_error},
+    convert::{claimed_row, due_at, store_error, unreadable_row},
     dialect::{Claim, begin_relay},
     sql::Holes,
 };
-use outbox_core::{StoreError, row::ClaimedRow, store::ClaimRequest};
+use outbox_core::{
+    StoreError,
+    store::{ClaimRequest, Claimed},
+};
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 
-pub(super) async fn claim(
-    store: &SeaOrmStore,
-    request: &ClaimRequest<'_>,
-) -> Result<Vec<ClaimedRow>, StoreError> {
+pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
     let holes = store.claim_holes(request);
     let claimed = match store.dialect.claim {
         Claim::One(sql) => store.db.query_all_raw(store.statement(sql, &holes)).await,
         Claim::Two { select, update } => select_then_update(store, select, update, holes).await,
     };
     let claimed = claimed.map_err(|error| store_error("claim rows", error))?;
-    let returns_old = matches!(store.dialect.claim, Claim::Two { .. });
+    let counted = u32::from(matches!(store.dialect.claim, Claim::Two { .. }));
     let mut rows = Vec::with_capacity(claimed.len());
+    let mut unreadable = Vec::new();
     for row in &claimed {
-        let mut claimed = claimed_row(row)?;
-        if returns_old {
-            claimed.attempts += 1;
-            claimed.claims += 1;
+        match due_at(row).and_then(|due_at| Ok((due_at, claimed_row(row)?))) {
+            Ok((due_at, mut row)) => {
+                row.attempts += counted;
+                row.claims += i64::from(counted);
+                rows.push((due_at, row));
+            }
+            Err(error) => unreadable.push(unreadable_row(row, counted, &error)?),
         }
-        rows.push((due_at(row)?, claimed));
     }
     rows.sort_by_key(|(due_at, row)| (*due_at, row.id));
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
+    Ok(Claimed { rows: rows.into_iter().map(|(_, row)| row).collect(), unreadable })
 }
 
 /// Returns the rows as they were before the claim.

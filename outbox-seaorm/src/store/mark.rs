@@ -13,6 +13,9 @@ use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Failed rows that are marked in one transaction at most.
+const MAX_FAILED: usize = 50;
+
 /// The marks of one claim.
 #[derive(Default)]
 struct Group<'a> {
@@ -39,7 +42,10 @@ pub(super) async fn mark(
     for (token, Group { dispatched, released, failed }) in &groups {
         marked += guarded(store, store.dialect.mark_dispatched, *token, dispatched, now).await?;
         marked += guarded(store, store.dialect.release, *token, released, now).await?;
-        marked += mark_failed(store, *token, failed, now).await?;
+        // A mark may carry two texts of 2,000 characters for each of its handlers; a packet of MySQL holds 4 MiB or more.
+        for part in failed.chunks(MAX_FAILED) {
+            marked += mark_failed(store, *token, part, now).await?;
+        }
     }
     Ok(MarkReport { marked, lost: marks.len() as u64 - marked })
 }

@@ -8,15 +8,14 @@ mod take_over;
 
 use crate::{
     convert::{outbox_row, store_error},
-    dialect::Dialect,
+    dialect::{Dialect, begin_relay},
     sql::{Hole, Holes, statement},
     tables::{QuotedNames, TableNames},
 };
 use chrono::{DateTime, Utc};
 use outbox_core::{
     MessageId, OutboxRow, OutboxStore, StoreError,
-    row::ClaimedRow,
-    store::{ClaimRequest, Mark, MarkReport, Purge, TakeOver, TakenOver},
+    store::{ClaimRequest, Claimed, Mark, MarkReport, Purge, TakeOver, TakenOver},
 };
 use retry::retried;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Statement};
@@ -90,10 +89,10 @@ impl OutboxStore for SeaOrmStore {
         check::check(self).await
     }
 
-    async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Vec<ClaimedRow>, StoreError> {
+    async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
         // An empty list of routes is no SQL.
         if request.routes.is_empty() || request.limit == 0 {
-            return Ok(Vec::new());
+            return Ok(Claimed::default());
         }
         retried(|| claim::claim(self, request)).await
     }
@@ -123,7 +122,13 @@ impl OutboxStore for SeaOrmStore {
             .with("older_than", self.dialect.span_ago(purge.older_than))
             .with("limit", i64::from(purge.limit));
         let delete = || async {
-            let deleted = self.execute(&self.db, self.dialect.purge, &holes).await;
+            let deleted: Result<u64, DbErr> = async {
+                let tx = begin_relay(&self.db, self.dialect.backend).await?;
+                let deleted = self.execute(&tx, self.dialect.purge, &holes).await?;
+                tx.commit().await?;
+                Ok(deleted)
+            }
+            .await;
             deleted.map_err(|error| store_error("purge finished rows", error))
         };
         retried(delete).await

@@ -2,13 +2,13 @@
 
 use super::SeaOrmStore;
 use crate::{
-    convert::{claimed_row, store_error},
+    convert::{claimed_row, store_error, unreadable_row},
     dialect::begin_relay,
 };
 use outbox_core::{
     ErrorClass, RowId, StoreError,
     decide::{Expiry, LEASE_EXPIRED, decide_expired},
-    row::ClaimedRow,
+    row::{ClaimedRow, UnreadableRow},
     store::{TakeOver, TakenOver},
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult};
@@ -39,6 +39,10 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
                 taken.row = Some(*row);
                 break;
             }
+            Ended::Unreadable(row) => {
+                taken.unreadable = Some(row);
+                break;
+            }
             Ended::Buried(id) => taken.buried.push(id),
         }
     }
@@ -48,6 +52,7 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
 
 enum Ended {
     Alone(Box<ClaimedRow>),
+    Unreadable(UnreadableRow),
     Buried(RowId),
 }
 
@@ -57,24 +62,33 @@ async fn end_attempt(
     request: &TakeOver<'_>,
     locked: &QueryResult,
 ) -> Result<Ended, StoreError> {
-    let mut row = claimed_row(locked)?;
+    let row = claimed_row(locked);
+    let (id, attempts) = match &row {
+        Ok(row) => (row.id, row.attempts),
+        Err(error) => unreadable_row(locked, 0, error).map(|row| (row.id, row.attempts))?,
+    };
     let isolated = locked.try_get::<bool>("", "isolated").map_err(failed)?;
     let holes = store
         .claim_holes(&request.claim)
-        .with("id", row.id.0)
+        .with("id", id.0)
         .with("class", ErrorClass::LeaseExpired.as_str())
         .with("error", LEASE_EXPIRED);
     store.execute(tx, store.dialect.record_expiry, &holes).await.map_err(failed)?;
-    match decide_expired(row.attempts, isolated, request.max_attempts) {
+    match decide_expired(attempts, isolated, request.max_attempts) {
         Expiry::RunAlone => {
             store.execute(tx, store.dialect.take_over, &holes).await.map_err(failed)?;
-            row.attempts += 1;
-            row.claims += 1;
-            Ok(Ended::Alone(Box::new(row)))
+            match row {
+                Ok(mut row) => {
+                    row.attempts += 1;
+                    row.claims += 1;
+                    Ok(Ended::Alone(Box::new(row)))
+                }
+                Err(error) => Ok(Ended::Unreadable(unreadable_row(locked, 1, &error)?)),
+            }
         }
         Expiry::Dead => {
             store.execute(tx, store.dialect.bury, &holes).await.map_err(failed)?;
-            Ok(Ended::Buried(row.id))
+            Ok(Ended::Buried(id))
         }
     }
 }

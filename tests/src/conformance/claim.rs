@@ -82,10 +82,10 @@ pub async fn several_routes_share_a_claim(subject: &impl Subject) {
         [Route { event_type: "a.b", event_version: 1 }, Route { event_type: "c.d", event_version: 7 }];
     let request = ClaimRequest { routes: &routes, ..request(9, at(0)) };
     let claimed = subject.store().claim(&request);
-    assert_eq!(ids(&claimed.await.unwrap()), rows);
+    assert_eq!(ids(&claimed.await.unwrap().rows), rows);
     let request = ClaimRequest { routes: &[], ..request };
     let none = subject.store().claim(&request);
-    assert_eq!(none.await.unwrap(), []);
+    assert_eq!(none.await.unwrap().rows, []);
 }
 
 pub async fn an_ordered_row_is_never_claimed_as_if_it_were_unordered(subject: &impl Subject) {
@@ -98,7 +98,7 @@ pub async fn an_ordered_row_is_never_claimed_as_if_it_were_unordered(subject: &i
     ];
     let request = ClaimRequest { routes: &routes, ..request(9, at(0)) };
     let claimed = subject.store().claim(&request);
-    assert_eq!(claimed.await.unwrap(), []);
+    assert_eq!(claimed.await.unwrap().rows, []);
 }
 
 pub async fn a_page_of_unclaimable_rows_does_not_hold_up_later_ones(subject: &impl Subject) {
@@ -119,7 +119,7 @@ pub async fn claims_at_the_same_instant_share_no_row(subject: &impl Subject) {
         claims.spawn(async move {
             let mut rows = Vec::new();
             loop {
-                let claimed = store.claim(&request(7, at(0))).await.unwrap();
+                let claimed = store.claim(&request(7, at(0))).await.unwrap().rows;
                 if claimed.is_empty() {
                     break rows;
                 }

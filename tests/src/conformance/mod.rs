@@ -19,6 +19,9 @@ use outbox_core::{
 };
 use std::{sync::LazyLock, time::Duration};
 
+/// A time, as stores take it.
+pub type Time = DateTime<Utc>;
+
 /// The length of every lease in the suite.
 pub const LEASE: Duration = Duration::from_mins(1);
 
@@ -62,7 +65,7 @@ pub async fn claim(
     now: Option<DateTime<Utc>>,
 ) -> (LeaseToken, Vec<ClaimedRow>) {
     let request = request(limit, now);
-    (request.token, subject.store().claim(&request).await.unwrap())
+    (request.token, subject.store().claim(&request).await.unwrap().rows)
 }
 
 /// Marks rows of one claim alike.

@@ -93,7 +93,7 @@ async fn bring(subject: &impl Subject, way: &'static str, second: i64) -> Envelo
     }
     let routes = [Route { event_type: name, event_version: 1 }];
     let request = ClaimRequest { routes: &routes, ..super::request(1, at(second)) };
-    let rows = subject.store().claim(&request).await.unwrap();
+    let rows = subject.store().claim(&request).await.unwrap().rows;
     let failed = vec![FailedAttempt { handler: None, class: ErrorClass::Terminal, error: "no".into() }];
     let outcome = AttemptOutcome::new(Progress::new(), failed);
     let transition = match way {

@@ -64,9 +64,9 @@ pub async fn texts_differ_by_case_and_accent(subject: &impl Subject) {
     subject.append(&envelopes).await;
     let wrong = [outbox_core::store::Route { event_type: "Notes.note-taken", event_version: 1 }];
     let request = super::request(10, at(0));
-    assert_eq!(subject.store().claim(&ClaimRequest { routes: &wrong, ..request }).await.unwrap(), []);
+    assert_eq!(subject.store().claim(&ClaimRequest { routes: &wrong, ..request }).await.unwrap().rows, []);
     let right = [route::<NoteTaken>()];
-    let claimed = subject.store().claim(&ClaimRequest { routes: &right, ..request }).await.unwrap();
+    let claimed = subject.store().claim(&ClaimRequest { routes: &right, ..request }).await.unwrap().rows;
     let found: Vec<_> = claimed.iter().map(|row| row.envelope.aggregate_id.clone().unwrap()).collect();
     assert_eq!(found, ["A", "a", "Á", "a "]);
     assert_eq!(claim(subject, 10, at(0)).await.1, []);
