@@ -151,10 +151,10 @@ async fn a_row_that_was_taken_over_runs_with_nothing_beside_it(database: &TestDa
     };
     assert_eq!(subject.store().claim(&vanished).await.unwrap().rows.len(), 5);
     let beside = Beside::default();
-    let router = Router::builder().state(beside.clone()).on("tests.look", look_beside).build().unwrap();
+    let looking = Router::builder().state(beside.clone()).on("tests.look", look_beside).build().unwrap();
     let poll = Duration::from_millis(5);
     let config = RelayConfig { batch_size: 4, poll_min: poll, poll_max: poll, ..RelayConfig::default() };
-    let relay = relay(database, router).with_config(config);
+    let relay = relay(database, looking).with_config(config);
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
     // Under load all the time, so that there is always somebody who could run beside it.
@@ -212,8 +212,11 @@ async fn a_handler_that_blocks_its_thread_does_not_hold_up_the_stop() {
     let block = move |_: OrderPlaced| {
         let (blocked, started) = (blocked.clone(), started.clone());
         async move {
-            drop(started.lock().unwrap().take().map(|started| started.send(())));
-            drop(blocked.lock().unwrap().recv());
+            if let Some(started) = started.lock().unwrap().take() {
+                started.send(()).unwrap();
+            }
+            // Ends when the test drops its half.
+            assert!(blocked.lock().unwrap().recv().is_err());
             Ok::<(), HandlerError>(())
         }
     };

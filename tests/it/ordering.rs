@@ -17,15 +17,12 @@ for_each_database! {
 
 /// Whether some transaction waits for another's lock.
 async fn somebody_waits(database: &TestDatabase) -> bool {
-    let waiting = match database.backend {
-        Backend::Postgres => {
-            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        }
-        _ => {
-            // MariaDB makes this table anew only when nobody has read it for a tenth of a second.
-            tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-            "information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-        }
+    let waiting = if database.backend == Backend::Postgres {
+        "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    } else {
+        // MariaDB makes this table anew only when nobody has read it for a tenth of a second.
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        "information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
     };
     database.count(waiting).await > 0
 }

@@ -93,9 +93,9 @@ async fn every_way_not_to_commit_is_told_to_the_aggregates(database: &TestDataba
                 let inner = TransactionTrait::begin(&tx).await.unwrap();
                 order.save(&inner).await.unwrap();
                 if savepoint.ends_with("drop") {
-                    drop(inner)
+                    drop(inner);
                 } else {
-                    inner.rollback().await.unwrap()
+                    inner.rollback().await.unwrap();
                 }
                 // The outer transaction goes on, and knows already.
                 assert!(matches!(order.save(&tx).await, Err(SaveError::RolledBack { .. })));
