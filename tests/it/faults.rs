@@ -230,25 +230,28 @@ async fn a_handler_that_blocks_its_thread_does_not_hold_up_the_stop() {
     drop(release);
 }
 
-/// A store that refuses the marks of one message, for good.
+/// A store that refuses some marks.
 #[derive(Clone)]
-struct Refusing(MemoryStore, MessageId);
+struct Refusing {
+    store: MemoryStore,
+    refuses: Arc<dyn Fn(&[Mark]) -> Option<StoreErrorKind> + Send + Sync>,
+}
 
 impl OutboxStore for Refusing {
     async fn check(&self) -> Result<(), StoreError> {
-        self.0.check().await
+        self.store.check().await
     }
 
     async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
-        self.0.claim(request).await
+        self.store.claim(request).await
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
-        self.0.take_over(request).await
+        self.store.take_over(request).await
     }
 
     async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-        self.0.has_expired(request).await
+        self.store.has_expired(request).await
     }
 
     async fn mark(
@@ -256,31 +259,48 @@ impl OutboxStore for Refusing {
         marks: &[Mark],
         now: Option<outbox_tests::conformance::Time>,
     ) -> Result<MarkReport, StoreError> {
-        let refused = self.0.find(self.1).await?.map(|row| row.id);
-        if marks.iter().any(|mark| Some(mark.id) == refused) {
-            return Err(StoreError::new(StoreErrorKind::Other, "refused"));
+        if let Some(kind) = (self.refuses)(marks) {
+            return Err(StoreError::new(kind, "refused"));
         }
-        self.0.mark(marks, now).await
+        self.store.mark(marks, now).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64, StoreError> {
-        self.0.purge(purge).await
+        self.store.purge(purge).await
     }
 
     async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {
-        self.0.find(id).await
+        self.store.find(id).await
     }
 }
 
 #[tokio::test]
 async fn a_mark_that_is_refused_for_good_keeps_no_other_from_being_written() {
-    let envelopes = placed_many(5);
-    let memory = MemoryStore::default();
-    memory.append(&envelopes).unwrap();
-    let relay = Relay::new(Refusing(memory.clone(), envelopes[1].message_id), accepting());
+    let store = MemoryStore::default();
+    let refused = store.append(&placed_many(5)).unwrap()[1];
+    let is_refused =
+        move |marks: &[Mark]| marks.iter().any(|mark| mark.id == refused).then_some(StoreErrorKind::Other);
+    let relay = Relay::new(Refusing { store: store.clone(), refuses: Arc::new(is_refused) }, accepting());
     let report = relay.pass_at(at(0)).await.unwrap();
     assert_eq!((report.claimed, report.lost), (5, 1));
-    let statuses: Vec<_> = memory.rows().iter().map(|row| row.status).collect();
+    let statuses: Vec<_> = store.rows().iter().map(|row| row.status).collect();
     let done = Status::Dispatched;
     assert_eq!(statuses, [done, Status::Claimed, done, done, done]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn marks_that_cannot_be_written_now_are_written_later() {
+    let store = MemoryStore::default();
+    store.append(&placed_many(3)).unwrap();
+    let tries = AtomicUsize::new(0);
+    let refuses = move |_: &[Mark]| (tries.fetch_add(1, SeqCst) < 3).then_some(StoreErrorKind::Unavailable);
+    let relay = Relay::new(Refusing { store: store.clone(), refuses: Arc::new(refuses) }, accepting());
+    let all_done = async {
+        until("all are dispatched", || async {
+            store.rows().iter().all(|row| row.status == Status::Dispatched)
+        })
+        .await;
+    };
+    relay.run(all_done).await.unwrap();
+    assert!(store.rows().iter().all(|row| (row.attempts, row.claims) == (1, 1)), "and no handler ran twice");
 }

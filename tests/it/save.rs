@@ -2,7 +2,7 @@ use outbox_seaorm::{EventBuffer, SaveError};
 use outbox_tests::{
     database::TestDatabase,
     entities::{FullOrder, Note, Order, Parcel, Seat, lines, orders, parcels, seats},
-    events::OrderShipped,
+    events::{CustomerMoved, OrderShipped},
     for_each_database,
     statements::Statements,
     wait::polls,
@@ -20,6 +20,7 @@ for_each_database! {
     a_missing_outbox_table_fails_the_save_and_says_what_to_do,
     events_that_cannot_be_stored_fail_the_save_before_anything_is_written,
     every_kind_of_key_becomes_an_aggregate_id,
+    an_event_with_a_key_of_its_own_locks_that_key,
     a_cascading_root_is_saved_with_its_children_and_events,
     a_deleted_root_leaves_its_event,
     deleting_what_is_gone_is_an_error_and_keeps_the_event,
@@ -119,7 +120,11 @@ async fn a_failing_save_inside_a_transaction_leaves_nothing_of_itself(database: 
     let mut huge = Order::place("A-2");
     huge.raise(OrderShipped { carrier: "x".repeat(2_000_000) });
     assert!(huge.save(&tx).await.is_err());
-    // The caller ignores both and commits: the transaction is not poisoned, and nothing of them is in it.
+    let mut late = Order::place("A-3");
+    // Known only when the root has been written.
+    late.raise_with(|_| OrderShipped { carrier: "x".repeat(2_000_000) });
+    assert!(late.save(&tx).await.is_err());
+    // The caller ignores them all and commits: the transaction is not spoiled, and nothing of them is in it.
     tx.commit().await.unwrap();
     let counts =
         (database.count("orders").await, database.count("order_lines").await, database.count("outbox").await);
@@ -191,6 +196,17 @@ async fn every_kind_of_key_becomes_an_aggregate_id(database: &TestDatabase) {
         parcels::Entity::find_by_id(parcel.id.clone().unwrap()).one(db).await.unwrap().unwrap().weight,
         2
     );
+}
+
+async fn an_event_with_a_key_of_its_own_locks_that_key(database: &TestDatabase) {
+    let mut order = Order::place("A-1");
+    order.raise(CustomerMoved { customer_id: 7 });
+    order.number(1);
+    order.save(&database.db).await.unwrap();
+    // The aggregate's own key is locked by its row.
+    assert_eq!(database.count("outbox_keys WHERE ordering_key = 'customer_id=7'").await, 1);
+    assert_eq!((database.count("outbox_keys").await, database.count("outbox").await), (1, 3));
+    assert_eq!(database.count("outbox WHERE ordering_key LIKE 'order/%'").await, 1);
 }
 
 async fn a_cascading_root_is_saved_with_its_children_and_events(database: &TestDatabase) {
