@@ -230,11 +230,14 @@ async fn a_handler_that_blocks_its_thread_does_not_hold_up_the_stop() {
     drop(release);
 }
 
+/// How the store fails for these marks, if it does.
+type Refusal = dyn Fn(&[Mark]) -> Option<StoreErrorKind> + Send + Sync;
+
 /// A store that refuses some marks.
 #[derive(Clone)]
 struct Refusing {
     store: MemoryStore,
-    refuses: Arc<dyn Fn(&[Mark]) -> Option<StoreErrorKind> + Send + Sync>,
+    refuses: Arc<Refusal>,
 }
 
 impl OutboxStore for Refusing {
