@@ -313,3 +313,31 @@ impl TransactionTrait for OutboxTransaction {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Health;
+    use std::future::Future as _;
+
+    #[test]
+    fn what_was_dropped_half_way_is_not_trusted_again() {
+        let health = Health::default();
+        let shared = health.clone();
+        let mut endless = Box::pin(health.guarded(std::future::pending::<Result<(), sea_orm::DbErr>>()));
+        assert!(health.check().is_ok(), "nothing was sent yet");
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(endless.as_mut().poll(&mut cx).is_pending());
+        drop(endless);
+        assert!(shared.check().is_err());
+    }
+
+    #[test]
+    fn what_ended_is_trusted_even_when_it_failed() {
+        let health = Health::default();
+        let failed =
+            health.guarded(std::future::ready(Err::<(), _>(sea_orm::DbErr::Custom("no".to_owned()))));
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(std::pin::pin!(failed).poll(&mut cx).is_ready());
+        assert!(health.check().is_ok());
+    }
+}

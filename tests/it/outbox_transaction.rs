@@ -205,17 +205,30 @@ async fn a_save_that_is_dropped_half_way_cannot_be_overlooked(database: &TestDat
     let (mut first, mut dropped, mut later) =
         (Order::place("first"), Order::place("dropped"), Order::place("later"));
     first.save(&tx).await.unwrap();
-    assert!(polls(1, dropped.save(&tx)).await.is_none());
-    for error in [later.save(&tx).await.unwrap_err().to_string(), tx.commit().await.unwrap_err().to_string()]
-    {
-        assert!(error.contains("was dropped half-way"), "{error}");
+    // How far one poll gets is the driver's and the scheduler's affair, so each end of it has to hold together.
+    let was_saved = polls(1, dropped.save(&tx)).await.transpose().unwrap().is_some();
+    match later.save(&tx).await {
+        Ok(()) => {
+            tx.commit().await.unwrap();
+            let saved = 2 + i64::from(was_saved);
+            assert_eq!((end(&first), counts(database).await), (Some(End::Committed), (saved, saved)));
+        }
+        Err(error) => {
+            let refused = tx.commit().await.unwrap_err();
+            for error in [error.to_string(), refused.to_string()] {
+                assert!(error.contains("was dropped half-way"), "{error}");
+            }
+            assert_eq!((end(&first), counts(database).await), (Some(End::RolledBack), (0, 0)));
+            assert!(matches!(first.save(&database.db).await, Err(SaveError::RolledBack { .. })));
+        }
     }
-    assert_eq!((end(&first), counts(database).await), (Some(End::RolledBack), (0, 0)));
-    // What failed can be saved again, the others know that they cannot.
-    dropped.save(&database.db).await.unwrap();
-    later.save(&database.db).await.unwrap();
-    assert!(matches!(first.save(&database.db).await, Err(SaveError::RolledBack { .. })));
-    assert_eq!(counts(database).await, (2, 2));
+    // What was dropped can be saved again.
+    if !was_saved {
+        let before = counts(database).await.0;
+        dropped.save(&database.db).await.unwrap();
+        assert_eq!(counts(database).await, (before + 1, before + 1));
+    }
+    later.discard_events();
 }
 
 async fn a_commit_wakes_the_relay(database: &TestDatabase) {
