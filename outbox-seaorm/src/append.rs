@@ -2,7 +2,7 @@
 
 use crate::{
     error::SaveError,
-    insert::{insert, insert_once, lock_keys},
+    insert::{write, write_once},
     tables::TableNames,
 };
 use outbox_core::{Envelope, MessageId, OutboxEvent, RowId};
@@ -29,17 +29,6 @@ impl<T: ConnectionTrait + TransactionSession> Transaction for T {}
 /// As [`Outbox::append`].
 pub async fn append<E: OutboxEvent>(tx: &impl Transaction, event: E) -> Result<MessageId, SaveError> {
     Outbox::default().append(tx, event).await
-}
-
-/// Appends on a connection that somebody else has found to be a transaction.
-pub(crate) async fn append_unchecked(
-    tx: &impl ConnectionTrait,
-    tables: TableNames,
-    envelopes: &[Envelope],
-) -> Result<(), SaveError> {
-    envelopes.iter().try_for_each(Envelope::check)?;
-    lock_keys(tx, tables, envelopes).await?;
-    insert(tx, tables, envelopes).await
 }
 
 /// What [`Outbox::append_once`] found.
@@ -138,7 +127,7 @@ impl Outbox {
         tx: &impl Transaction,
         envelopes: &[Envelope],
     ) -> Result<(), SaveError> {
-        append_unchecked(tx, self.tables, envelopes).await
+        write(tx, self.tables, envelopes).await
     }
 
     /// Appends a message under an id of the caller's, once: when the id is stored already nothing is written, and
@@ -156,9 +145,7 @@ impl Outbox {
         event: E,
     ) -> Result<Appended, SaveError> {
         let envelope = Envelope::with_id(message_id, &event)?;
-        envelope.check()?;
-        lock_keys(tx, self.tables, std::slice::from_ref(&envelope)).await?;
-        let (row_id, is_new) = insert_once(tx, self.tables, &envelope).await?;
+        let (row_id, is_new) = write_once(tx, self.tables, &envelope).await?;
         Ok(Appended { row_id, is_new })
     }
 }

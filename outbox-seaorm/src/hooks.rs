@@ -44,7 +44,7 @@
 //! # fn main() {}
 //! ```
 
-use crate::{append::append_unchecked, error::SaveError, tables::TableNames, transaction::OutboxTransaction};
+use crate::{error::SaveError, insert::write, tables::TableNames, transaction::OutboxTransaction};
 use outbox_core::{Envelope, MessageId, OutboxEvent};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 use std::any::TypeId;
@@ -98,6 +98,6 @@ pub async fn raise_to<C: ConnectionTrait, E: OutboxEvent>(
     require_transaction(db, entity)?;
     let envelope = Envelope::new(event).map_err(SaveError::from)?.with_aggregate(entity, &id.to_string());
     let message_id = envelope.message_id;
-    append_unchecked(db, tables, &[envelope]).await?;
+    write(db, tables, &[envelope]).await?;
     Ok(message_id)
 }

@@ -19,14 +19,16 @@ const MAX_ROWS: usize = 32_766 / COLUMN_COUNT;
 /// MySQL's packet is 16 MiB by default, 4 MiB on older ones; a single payload is at most 1 MiB.
 const MAX_BYTES: usize = 3 * 1024 * 1024;
 
-/// Writes messages with one INSERT (more only beyond 2,520 rows or 3 MiB), in their order. Every envelope is checked
-/// before anything is written.
-pub(crate) async fn insert(
+/// Writes messages with one INSERT (more only beyond 2,520 rows or 3 MiB), in their order. Every one is checked before
+/// anything is written, and the keys that have no row of their own are locked. `tx` is surely a transaction: whoever
+/// calls this has seen to it.
+pub(crate) async fn write(
     tx: &impl ConnectionTrait,
     tables: TableNames,
     envelopes: &[Envelope],
 ) -> Result<(), SaveError> {
     envelopes.iter().try_for_each(Envelope::check)?;
+    lock_keys(tx, tables, envelopes).await?;
     let dialect = Dialect::of(tx.get_database_backend())?;
     for part in parts(envelopes) {
         tx.execute_raw(insert_statement(dialect, tables, part, "")).await.map_err(SaveError::of_outbox)?;
@@ -34,13 +36,15 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Writes a message unless its id is there already; returns the row of whoever wrote it, and whether it was this call.
-pub(crate) async fn insert_once(
+/// As [`write`], unless the message's id is there already; returns the row of whoever wrote it, and whether it was this
+/// call.
+pub(crate) async fn write_once(
     tx: &impl ConnectionTrait,
     tables: TableNames,
     envelope: &Envelope,
 ) -> Result<(RowId, bool), SaveError> {
     envelope.check()?;
+    lock_keys(tx, tables, std::slice::from_ref(envelope)).await?;
     let dialect = Dialect::of(tx.get_database_backend())?;
     let insert = insert_statement(dialect, tables, std::slice::from_ref(envelope), dialect.insert_once);
     let is_new = match tx.execute_raw(insert).await {
@@ -79,7 +83,7 @@ pub(crate) async fn stored(
 }
 
 /// Locks the ordering keys that no aggregate's row stands for, so that ids are given out in the order of the commits.
-pub(crate) async fn lock_keys(
+async fn lock_keys(
     tx: &impl ConnectionTrait,
     tables: TableNames,
     envelopes: &[Envelope],

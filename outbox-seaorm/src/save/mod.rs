@@ -14,7 +14,7 @@ pub use version::version_number;
 use crate::{
     dialect::{Fault, begin_immediate, fault},
     error::SaveError,
-    insert::{insert, lock_keys, stored},
+    insert::{stored, write},
     tables::TableNames,
     transaction::handed_over,
 };
@@ -149,9 +149,7 @@ pub async fn write_events<A: Aggregate, T: ConnectionTrait>(
         envelope.with_aggregate(A::AGGREGATE_TYPE, &aggregate_id).with_aggregate_version(version)
     };
     let envelopes: Vec<_> = events.resolve(saved)?.into_iter().map(of_aggregate).collect();
-    envelopes.iter().try_for_each(Envelope::check)?;
-    lock_keys(tx, A::TABLES, &envelopes).await?;
-    match insert(tx, A::TABLES, &envelopes).await {
+    match write(tx, A::TABLES, &envelopes).await {
         // Every id was made for this buffer, so whoever stored it was an earlier save of it.
         Err(SaveError::Database(error)) if fault(&error) == Fault::Duplicate => {
             Err(already_stored::<A>(envelopes[0].message_id))

@@ -28,10 +28,9 @@ pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
     let tx = begin_relay(&store.db, store.dialect.backend).await.map_err(failed)?;
+    let select = store.statement(store.dialect.select_expired, &store.claim_holes(&request.claim));
     while taken.buried.len() < MAX_BURIED {
-        let holes = store.claim_holes(&request.claim);
-        let select = store.statement(store.dialect.select_expired, &holes);
-        let Some(row) = tx.query_one_raw(select).await.map_err(failed)? else {
+        let Some(row) = tx.query_one_raw(select.clone()).await.map_err(failed)? else {
             break;
         };
         match end_attempt(store, &tx, request, &row).await? {
