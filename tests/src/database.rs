@@ -131,11 +131,15 @@ pub async fn connect(url: &str, connections: u32) -> DatabaseConnection {
     db
 }
 
-/// A name that every server takes: the end of the test's path and a hash of the whole.
+/// A name that every server takes: the end of the test's path and a hash of the whole and of this checkout, so that two
+/// checkouts can be tested on one server at once.
 fn name_of(test: &str) -> String {
-    let hash = test.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = concat!(env!("CARGO_MANIFEST_DIR"), " ")
+        .bytes()
+        .chain(test.bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
     let readable: String = test.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let tail = &readable[readable.len().saturating_sub(30)..];
     format!("obx_{tail}_{:08x}", hash >> 32).to_lowercase()
