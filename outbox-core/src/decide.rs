@@ -4,10 +4,16 @@
 //! pending  --claim: attempts+1, lease-->                 claimed
 //! claimed  --every owed handler done-->                  dispatched
 //! claimed  --some failed, attempts left-->               pending, later
+//! claimed  --what it needs is down or paused-->          pending, later, attempt given back
 //! claimed  --refused, or attempts used up-->             dead
 //! claimed  --release: not started-->                     pending, attempt given back
+//! claimed  --renew: its handlers still run-->            claimed, for longer
 //! claimed  --lease expired-->                            claimed anew and run alone, or dead
 //! ```
+
+mod operate;
+
+pub use operate::{Problem, RowState};
 
 use crate::{
     backoff::RetryPolicy,
@@ -21,6 +27,9 @@ pub const MAX_ERROR_CHARS: usize = 2_000;
 /// The error text of an attempt whose relay vanished.
 pub const LEASE_EXPIRED: &str =
     "the lease expired before the relay reported: it crashed, was stopped, or was cut off from the database";
+
+/// The error text of a pending row that an operator gave up.
+pub const SKIPPED: &str = "skipped by an operator before it was dispatched";
 
 /// The error text of a row that ended without a word from any handler.
 const NOTHING_REPORTED: &str = "no handler reported anything";
@@ -70,8 +79,17 @@ pub struct FailedAttempt {
 pub enum Transition {
     /// Every handler has succeeded.
     Dispatched,
+    /// Every handler has succeeded, and dispatched rows are not kept.
+    Deleted,
     /// Try again later.
     Retry {
+        /// From now, by the database's clock.
+        delay: Duration,
+        /// What the row keeps of the attempt.
+        outcome: AttemptOutcome,
+    },
+    /// Try again later, and give the attempt back: what a handler needs is down, or the handler is paused.
+    Wait {
         /// From now, by the database's clock.
         delay: Duration,
         /// What the row keeps of the attempt.
@@ -96,10 +114,16 @@ pub struct AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// An outcome whose last error is the first refusal, or else the first failure.
-    pub fn new(progress: Progress, failed: Vec<FailedAttempt>) -> Self {
-        let told = failed.iter().find(|failed| failed.class.is_final()).or(failed.first());
-        let last_error = told.map(|failed| (failed.class, failed.error.clone()));
+    /// An outcome whose last error is the first refusal, or else the first failure. A failure that uses up no attempt
+    /// is no part of the history.
+    pub fn new(progress: Progress, mut failed: Vec<FailedAttempt>) -> Self {
+        let rank = |failed: &&FailedAttempt| match failed.class {
+            class if class.is_final() => 0,
+            class if class.uses_no_attempt() => 2,
+            _ => 1,
+        };
+        let last_error = failed.iter().min_by_key(rank).map(|failed| (failed.class, failed.error.clone()));
+        failed.retain(|failed| !failed.class.uses_no_attempt());
         Self { progress, failed, last_error }
     }
 }
@@ -107,19 +131,27 @@ impl AttemptOutcome {
 /// Decides what becomes of a row from what its handlers reported. `chance` in 0..=1 spreads the retry.
 pub fn decide(row: &ClaimedRow, reports: &[HandlerReport], policy: &RetryPolicy, chance: f64) -> Transition {
     let outcome = outcome(row, reports);
-    let hint =
-        |report: &HandlerReport| report.result.as_ref().err().filter(|f| !f.class.is_final())?.retry_after;
+    let failures = || reports.iter().filter_map(|report| report.result.as_ref().err());
+    let hint = || {
+        failures().filter(|failure| !failure.class.is_final()).filter_map(|failure| failure.retry_after).max()
+    };
     let may_pass = outcome.failed.iter().any(|failed| !failed.class.is_final());
+    let waits = failures().any(|failure| failure.class.uses_no_attempt());
     // A row that has no progress and no report was not handled, whatever the reason.
-    let nothing_known = outcome.progress.is_empty() && outcome.failed.is_empty();
+    let nothing_known = outcome.progress.is_empty() && reports.is_empty();
     let all_done = outcome.progress.values().all(|state| *state == HandlerState::Done);
-    match (may_pass || nothing_known, row.attempts < policy.max_attempts) {
-        (true, true) => {
-            let requested = reports.iter().filter_map(hint).max();
-            Transition::Retry { delay: policy.delay_or(requested, row.attempts, chance), outcome }
+    if may_pass || nothing_known {
+        if row.attempts < policy.max_attempts {
+            Transition::Retry { delay: policy.delay_or(hint(), row.attempts, chance), outcome }
+        } else {
+            Transition::Dead(outcome)
         }
-        (false, _) if all_done => Transition::Dispatched,
-        _ => Transition::Dead(outcome),
+    } else if waits {
+        Transition::Wait { delay: policy.delay_or(hint(), 1, chance), outcome }
+    } else if all_done {
+        Transition::Dispatched
+    } else {
+        Transition::Dead(outcome)
     }
 }
 
@@ -142,7 +174,7 @@ fn outcome(row: &ClaimedRow, reports: &[HandlerReport]) -> AttemptOutcome {
     let mut outcome = AttemptOutcome::new(progress, failed);
     if row.progress.values().any(|state| *state == HandlerState::Refused) {
         outcome.last_error.take_if(|(class, _)| !class.is_final());
-    } else if outcome.progress.is_empty() && outcome.failed.is_empty() {
+    } else if outcome.progress.is_empty() && reports.is_empty() {
         outcome.last_error = Some((ErrorClass::Unroutable, NOTHING_REPORTED.to_owned()));
     }
     outcome

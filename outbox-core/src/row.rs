@@ -66,6 +66,14 @@ pub enum ErrorClass {
     LeaseExpired,
     /// The router had no handler that reads the message.
     Unroutable,
+    /// What the handler depends on is down. Uses up no attempt.
+    Unavailable,
+    /// An operator has paused the handler. Uses up no attempt.
+    Paused,
+    /// The effect may have happened, and it must not be repeated blindly: somebody has to look.
+    Uncertain,
+    /// An operator decided that it is not to be dispatched.
+    Skipped,
     /// A column of the row holds what this version does not know.
     Unreadable,
 }
@@ -115,13 +123,22 @@ stored_as_text!(ErrorClass {
     Interrupted => "interrupted",
     LeaseExpired => "lease-expired",
     Unroutable => "unroutable",
+    Unavailable => "unavailable",
+    Paused => "paused",
+    Uncertain => "uncertain",
+    Skipped => "skipped",
     Unreadable => "unreadable",
 });
 
 impl ErrorClass {
     /// Whether trying again gives the same answer.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Terminal | Self::Decode)
+        matches!(self, Self::Terminal | Self::Decode | Self::Uncertain | Self::Skipped)
+    }
+
+    /// Whether it says nothing about the message: the attempt is given back.
+    pub fn uses_no_attempt(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Paused)
     }
 }
 
@@ -160,6 +177,8 @@ pub struct ClaimedRow {
     pub claims: i64,
     /// Handlers that do not run again.
     pub progress: Progress,
+    /// The dead letter that this row replays.
+    pub replay_of: Option<RowId>,
 }
 
 /// A claimed row of which some column holds what this version does not know; a newer one may have written it.
@@ -197,6 +216,21 @@ pub struct OutboxRow {
     pub progress: Progress,
     /// What went wrong last: its class and its text, at most 2,000 characters.
     pub last_error: Option<(ErrorClass, String)>,
+    /// The dead letter that this row replays.
+    pub replay_of: Option<RowId>,
+    /// Who replayed (on the replay) or skipped (on the row itself), and why.
+    pub operated: Option<Operated>,
+    /// When a dead letter stopped to be owed: its replay was dispatched, or it was skipped.
+    pub resolved_at: Option<DateTime<Utc>>,
+}
+
+/// An operator's word, kept in the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operated {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: Option<String>,
 }
 
 impl OutboxRow {
@@ -213,6 +247,9 @@ impl OutboxRow {
             finished_at: None,
             progress: Progress::new(),
             last_error: None,
+            replay_of: None,
+            operated: None,
+            resolved_at: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use outbox_core::{
     Envelope, MessageId, OutboxRow, RowId, StoreError,
-    row::{ClaimedRow, Lease, LeaseToken, Progress, UnreadableRow},
+    row::{ClaimedRow, Lease, LeaseToken, Operated, Progress, UnreadableRow},
     store::StoreErrorKind,
 };
 use sea_orm::{DbErr, QueryResult, TryGetable};
@@ -31,6 +31,10 @@ pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
         whole.last_error =
             Some((reader.parsed(&class)?, reader.get::<Option<String>>("last_error")?.unwrap_or_default()));
     }
+    whole.replay_of = claimed.replay_of;
+    let reason = reader.get("replay_reason")?;
+    whole.operated = reader.get::<Option<String>>("replayed_by")?.map(|by| Operated { by, reason });
+    whole.resolved_at = reader.get("resolved_at")?;
     Ok(whole)
 }
 
@@ -44,7 +48,13 @@ pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
         attempts: reader.unsigned("attempts")?,
         claims: reader.get("claims")?,
         progress: reader.progress()?,
+        replay_of: reader.get::<Option<i64>>("replay_of")?.map(RowId),
     })
+}
+
+/// The progress of a row that is not read whole.
+pub(crate) fn progress(row: &QueryResult, id: RowId) -> Result<Progress, StoreError> {
+    Reader { row, id }.progress()
 }
 
 /// What is left of a claimed row that cannot be read. `counted`: how many attempts the claim itself adds.

@@ -1,8 +1,8 @@
 use outbox_core::{
-    Envelope, ErrorClass, HandlerError, MessageContext, MessageId, OutboxRow, OutboxStore, Relay,
-    RelayConfig, RetryPolicy, Router, State, Status, StoreError,
+    Envelope, ErrorClass, HandlerError, MessageContext, OutboxStore, Relay, RelayConfig, RetryPolicy, Router,
+    State, Status,
     row::LeaseToken,
-    store::{ClaimRequest, Claimed, Mark, MarkReport, Purge, StoreErrorKind, TakeOver, TakenOver},
+    store::{ClaimRequest, StoreErrorKind, TakenOver},
     testing::MemoryStore,
 };
 use outbox_seaorm::SeaOrmStore;
@@ -11,6 +11,7 @@ use outbox_tests::{
     database::{Backend, TestDatabase, begin_immediate},
     events::{OrderPlaced, placed, placed_many, route},
     for_each_database,
+    interposed::{Asked, Interposed},
     subject::{Sql, Subject},
     wait::{PATIENCE, until},
 };
@@ -230,60 +231,15 @@ async fn a_handler_that_blocks_its_thread_does_not_hold_up_the_stop() {
     drop(release);
 }
 
-/// How the store fails for these marks, if it does.
-type Refusal = dyn Fn(&[Mark]) -> Option<StoreErrorKind> + Send + Sync;
-
-/// A store that refuses some marks.
-#[derive(Clone)]
-struct Refusing {
-    store: MemoryStore,
-    refuses: Arc<Refusal>,
-}
-
-impl OutboxStore for Refusing {
-    async fn check(&self) -> Result<(), StoreError> {
-        self.store.check().await
-    }
-
-    async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
-        self.store.claim(request).await
-    }
-
-    async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
-        self.store.take_over(request).await
-    }
-
-    async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-        self.store.has_expired(request).await
-    }
-
-    async fn mark(
-        &self,
-        marks: &[Mark],
-        now: Option<outbox_tests::conformance::Time>,
-    ) -> Result<MarkReport, StoreError> {
-        if let Some(kind) = (self.refuses)(marks) {
-            return Err(StoreError::new(kind, "refused"));
-        }
-        self.store.mark(marks, now).await
-    }
-
-    async fn purge(&self, purge: &Purge) -> Result<u64, StoreError> {
-        self.store.purge(purge).await
-    }
-
-    async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {
-        self.store.find(id).await
-    }
-}
-
 #[tokio::test]
 async fn a_mark_that_is_refused_for_good_keeps_no_other_from_being_written() {
     let store = MemoryStore::default();
     let refused = store.append(&placed_many(5)).unwrap()[1];
-    let is_refused =
-        move |marks: &[Mark]| marks.iter().any(|mark| mark.id == refused).then_some(StoreErrorKind::Other);
-    let relay = Relay::new(Refusing { store: store.clone(), refuses: Arc::new(is_refused) }, accepting());
+    let is_refused = move |asked: Asked<'_>| {
+        let Asked::Mark(marks) = asked else { return None };
+        marks.iter().any(|mark| mark.id == refused).then_some(StoreErrorKind::Other)
+    };
+    let relay = Relay::new(Interposed::new(store.clone(), is_refused), accepting());
     let report = relay.pass_at(at(0)).await.unwrap();
     assert_eq!((report.claimed, report.lost), (5, 1));
     let statuses: Vec<_> = store.rows().iter().map(|row| row.status).collect();
@@ -296,8 +252,11 @@ async fn marks_that_cannot_be_written_now_are_written_later() {
     let store = MemoryStore::default();
     store.append(&placed_many(3)).unwrap();
     let tries = AtomicUsize::new(0);
-    let refuses = move |_: &[Mark]| (tries.fetch_add(1, SeqCst) < 3).then_some(StoreErrorKind::Unavailable);
-    let relay = Relay::new(Refusing { store: store.clone(), refuses: Arc::new(refuses) }, accepting());
+    let refuses = move |asked: Asked<'_>| {
+        let is_refused = matches!(asked, Asked::Mark(_)) && tries.fetch_add(1, SeqCst) < 3;
+        is_refused.then_some(StoreErrorKind::Unavailable)
+    };
+    let relay = Relay::new(Interposed::new(store.clone(), refuses), accepting());
     let all_done = async {
         until("all are dispatched", || async {
             store.rows().iter().all(|row| row.status == Status::Dispatched)

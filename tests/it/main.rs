@@ -47,3 +47,6 @@ mod version;
 
 /// What must not stop a relay: rows that cannot be read, marks that are refused, databases and handlers that hang.
 mod faults;
+
+/// Delivery that neither loses nor lies: renewal, circuits, pauses, retention, health.
+mod delivery;

@@ -1,5 +1,6 @@
 use outbox_core::{
-    HandlerError, MessageId, OutboxStore, Relay, RelayConfig, RetryPolicy, Router, Status, store::Purge,
+    HandlerError, MessageId, OutboxStore, Relay, RelayConfig, RetryPolicy, Router, Status,
+    store::{Finished, Purge},
 };
 use outbox_seaorm::{Aggregate, EventBuffer, Outbox, SeaOrmStore, TableNames, migrate};
 use outbox_tests::{
@@ -102,8 +103,9 @@ async fn every_statement_honours_schema_and_prefix(database: &TestDatabase) {
     assert_eq!(count(&db, format!("{rows} WHERE status = 'dispatched'")).await, 2);
     assert_eq!(count(&db, table(database, "outbox_attempts")).await, 2);
     assert_eq!(count(&db, table(database, "outbox_keys")).await, 1);
-    let purge = Purge { older_than: Duration::ZERO, limit: 10, now: at(1000) };
-    assert_eq!(relay.store().purge(&purge).await.unwrap(), 2);
+    let purge =
+        Purge { finished: Finished::Dispatched, older_than: Duration::ZERO, limit: 10, now: at(1000) };
+    assert_eq!(relay.store().purge(&purge).await.unwrap().rows, 2);
     assert_eq!((count(&db, rows).await, database.count("outbox").await), (2, 0));
     if database.backend == Backend::MySql {
         db.execute_unprepared("DROP DATABASE `My \"App```").await.unwrap();

@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod database;
 pub mod entities;
 pub mod events;
+pub mod interposed;
 mod macros;
 pub mod process;
 pub mod proxy;

@@ -4,6 +4,7 @@ use crate::database::TestDatabase;
 use outbox_core::{
     Envelope, OutboxRow, OutboxStore, RowId,
     decide::FailedAttempt,
+    store::OutboxOperator,
     testing::{HistoryEntry, MemoryStore},
 };
 use outbox_seaorm::{Outbox, SeaOrmStore};
@@ -13,7 +14,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, Statement, TransactionTrait};
 #[allow(async_fn_in_trait)]
 pub trait Subject {
     /// The store.
-    type Store: OutboxStore + Clone;
+    type Store: OutboxOperator + Clone;
 
     /// The store.
     fn store(&self) -> &Self::Store;

@@ -7,7 +7,7 @@ use crate::{
 fn row(attempts: u32, progress: &[(&str, HandlerState)]) -> ClaimedRow {
     let envelope = Envelope::stored(MessageId::new(), "orders.order-placed".into(), 1, "{}".into());
     let progress = progress.iter().map(|(id, state)| ((*id).to_owned(), *state)).collect();
-    ClaimedRow { id: RowId(1), envelope, attempts, claims: 1, progress }
+    ClaimedRow { id: RowId(1), envelope, attempts, claims: 1, progress, replay_of: None }
 }
 
 fn ok(handler: &str) -> HandlerReport {
@@ -60,9 +60,34 @@ fn dies_at_the_cap_and_at_once_when_refused() {
         assert!(matches!(verdict(&row(2, &[]), &[failed("a", class)]), Transition::Retry { .. }));
         assert!(matches!(verdict(&row(3, &[]), &[failed("a", class)]), Transition::Dead { .. }));
     }
-    for class in [ErrorClass::Terminal, ErrorClass::Decode] {
+    for class in [ErrorClass::Terminal, ErrorClass::Decode, ErrorClass::Uncertain] {
         assert!(matches!(verdict(&row(1, &[]), &[failed("a", class)]), Transition::Dead { .. }));
     }
+}
+
+#[test]
+fn what_is_down_or_paused_uses_no_attempt_and_is_no_part_of_the_history() {
+    for class in [ErrorClass::Unavailable, ErrorClass::Paused] {
+        let Transition::Wait { outcome, .. } = verdict(&row(3, &[]), &[ok("a"), failed("b", class)]) else {
+            panic!()
+        };
+        assert_eq!(outcome.progress, [("a".to_owned(), HandlerState::Done)].into());
+        assert_eq!((outcome.failed, outcome.last_error.unwrap().0), (vec![], class));
+    }
+}
+
+#[test]
+fn a_failure_beside_what_is_down_is_an_attempt() {
+    let reports = [failed("a", ErrorClass::Unavailable), failed("b", ErrorClass::Transient)];
+    let Transition::Retry { outcome, .. } = verdict(&row(1, &[]), &reports) else { panic!() };
+    assert_eq!((outcome.failed.len(), outcome.last_error.unwrap().0), (1, ErrorClass::Transient));
+    assert!(matches!(verdict(&row(3, &[]), &reports), Transition::Dead(_)));
+}
+
+#[test]
+fn a_refusal_beside_what_is_down_waits_for_the_rest() {
+    let reports = [failed("a", ErrorClass::Terminal), failed("b", ErrorClass::Unavailable)];
+    assert!(matches!(verdict(&row(3, &[]), &reports), Transition::Retry { .. } | Transition::Wait { .. }));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tokio::sync::watch;
 
 /// The message that is being handled, without its payload. Cheap to clone.
 ///
@@ -18,32 +19,36 @@ use std::{
 pub struct MessageContext {
     row: Arc<ClaimedRow>,
     timing: Timing,
+    deadline: Instant,
 }
 
+const CENTURY: Duration = Duration::from_hours(24 * 36_500);
+
 /// Until when a claimed row is ours, by this process's monotonic clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timing {
-    /// End of the lease.
-    pub(crate) lease_ends: Instant,
+    /// End of the lease; it moves when the lease is renewed or lost.
+    pub(crate) lease_ends: watch::Receiver<Instant>,
     /// The longest that one handler may take.
     pub(crate) handler_timeout: Duration,
 }
 
-impl Timing {
-    /// When a handler that starts now is cut off.
-    pub(crate) fn deadline(&self) -> Instant {
-        let by_timeout = Instant::now().checked_add(self.handler_timeout);
-        by_timeout.map_or(self.lease_ends, |timeout| timeout.min(self.lease_ends))
-    }
-}
-
 impl MessageContext {
     pub(crate) fn new(row: Arc<ClaimedRow>, timing: Timing) -> Self {
-        Self { row, timing }
+        let deadline = Instant::now();
+        Self { row, timing, deadline }.for_next_call()
     }
 
-    pub(crate) fn timing(&self) -> Timing {
-        self.timing
+    /// The context of a call that starts now.
+    pub(crate) fn for_next_call(mut self) -> Self {
+        let now = Instant::now();
+        // A century stands for a timeout that no clock can express.
+        self.deadline = now.checked_add(self.timing.handler_timeout).unwrap_or(now + CENTURY);
+        self
+    }
+
+    pub(crate) fn timing(&self) -> &Timing {
+        &self.timing
     }
 
     pub(crate) fn row(&self) -> &ClaimedRow {
@@ -115,8 +120,14 @@ impl MessageContext {
         self.envelope().occurred_at
     }
 
-    /// When the lease of the row ends: an effect that starts later may meet another owner's.
+    /// When this call is cut off (`handler_timeout`): hand it on to whatever the handler waits for.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// When the lease of the row ends, as far as is known now: an effect that starts later may meet another owner's. The
+    /// relay renews the lease while the handler runs; when it cannot, the call is cut off at this time.
     pub fn lease_ends(&self) -> Instant {
-        self.timing.lease_ends
+        *self.timing.lease_ends.borrow()
     }
 }

@@ -28,6 +28,18 @@ impl HandlerError {
         Self { class: ErrorClass::Terminal, retry_after: None, source: error.into() }
     }
 
+    /// What the handler needs is down, which says nothing about the message: the attempt is given back, the row waits, and
+    /// the handler is left alone until a probe gets through. See [`CircuitPolicy`](crate::router::CircuitPolicy).
+    pub fn unavailable(error: impl Into<Source>) -> Self {
+        Self { class: ErrorClass::Unavailable, retry_after: None, source: error.into() }
+    }
+
+    /// The effect may have happened, and nobody can tell: the message is a dead letter at once, so that it is not
+    /// repeated blindly. Somebody has to look, and then replays or skips it.
+    pub fn uncertain(error: impl Into<Source>) -> Self {
+        Self { class: ErrorClass::Uncertain, retry_after: None, source: error.into() }
+    }
+
     pub(crate) fn decode(error: impl Into<Source>) -> Self {
         Self { class: ErrorClass::Decode, retry_after: None, source: error.into() }
     }
@@ -91,6 +103,20 @@ pub trait ResultExt<T> {
     /// The same error, as a terminal [`HandlerError`].
     fn terminal(self) -> Result<T, HandlerError>;
 
+    /// What the handler needs is down; see [`HandlerError::unavailable`].
+    ///
+    /// # Errors
+    ///
+    /// The same error, as an unavailable [`HandlerError`].
+    fn unavailable(self) -> Result<T, HandlerError>;
+
+    /// The effect may have happened; see [`HandlerError::uncertain`].
+    ///
+    /// # Errors
+    ///
+    /// The same error, as an uncertain [`HandlerError`].
+    fn uncertain(self) -> Result<T, HandlerError>;
+
     /// The error may pass after this delay.
     ///
     /// # Errors
@@ -102,6 +128,14 @@ pub trait ResultExt<T> {
 impl<T, E: Into<Source>> ResultExt<T> for Result<T, E> {
     fn terminal(self) -> Result<T, HandlerError> {
         self.map_err(HandlerError::terminal)
+    }
+
+    fn unavailable(self) -> Result<T, HandlerError> {
+        self.map_err(HandlerError::unavailable)
+    }
+
+    fn uncertain(self) -> Result<T, HandlerError> {
+        self.map_err(HandlerError::uncertain)
     }
 
     fn retry_after(self, delay: Duration) -> Result<T, HandlerError> {

@@ -8,7 +8,9 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll},
+    time::Instant,
 };
+use tokio::{sync::watch, time::sleep_until};
 
 /// A registered handler with its types erased: decodes, builds the arguments, starts the call.
 pub(crate) type Run = dyn Fn(&Call) -> Result<HandlerFuture, HandlerError> + Send + Sync;
@@ -19,19 +21,44 @@ pub(crate) type Outcome = Result<(), Failure>;
 /// Calls a handler. Whatever of the user's code panics ends here: while it starts, runs or is dropped, and while its
 /// error is written or dropped. So does the deadline.
 pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
-    let deadline = call.context().timing().deadline();
+    let deadline = call.context().deadline();
+    let mut lease_ends = call.context().timing().lease_ends.clone();
+    if Instant::now() >= *lease_ends.borrow() {
+        return Err(lease_ended("before the handler could start"));
+    }
     let started = caught(|| run(&call).map_err(HandlerError::into_failure))?;
     drop(call);
     let mut future = CatchUnwind(Some(started?));
-    let ended = tokio::time::timeout_at(deadline.into(), &mut future).await;
+    let ended = tokio::select! {
+        biased;
+        ended = &mut future => Ok(ended),
+        () = sleep_until(deadline.into()) => Err(Failure::new(ErrorClass::Timeout, TIMED_OUT)),
+        () = lease_over(&mut lease_ends) => Err(lease_ended("while the handler ran, so it was cut off")),
+    };
     // The future is dropped where its panic can be caught, and only then is the attempt over.
     let dropped = caught(|| drop(future.0.take()));
     match ended {
         Ok(ended) => ended.and_then(|outcome| dropped.and(outcome)),
-        Err(_) => Err(Failure::new(
-            ErrorClass::Timeout,
-            "the handler did not end in time and was cut off; raise handler_timeout or make it faster",
-        )),
+        Err(cut_off) => Err(cut_off),
+    }
+}
+
+const TIMED_OUT: &str =
+    "the handler did not end in time and was cut off; raise handler_timeout or make it faster";
+
+fn lease_ended(when: &str) -> Failure {
+    Failure::new(ErrorClass::LeaseExpired, &format!("the lease was lost or could not be renewed {when}"))
+}
+
+/// Ready when the lease has ended; a renewal moves the end.
+async fn lease_over(lease_ends: &mut watch::Receiver<Instant>) {
+    loop {
+        let ends = *lease_ends.borrow_and_update();
+        tokio::select! {
+            () = sleep_until(ends.into()) => return,
+            // The sender lives as long as the row is in flight; without it the end stands.
+            Ok(()) = lease_ends.changed() => {}
+        }
     }
 }
 

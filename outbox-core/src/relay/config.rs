@@ -1,6 +1,6 @@
 //! Every limit of a relay, checked before it starts.
 
-use crate::backoff::RetryPolicy;
+use crate::{backoff::RetryPolicy, router::CircuitPolicy};
 use std::{fmt, time::Duration};
 
 /// How a relay works. All fields have defaults; [`validate`](Self::validate) runs when a relay starts.
@@ -12,11 +12,12 @@ pub struct RelayConfig {
     /// times the payload.
     pub batch_size: u32,
     /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease; one that
-    /// has waited so long that less than `handler_timeout` is left of it is given back, with its attempt.
+    /// has waited for half of it is given back, with its attempt.
     pub concurrency: usize,
-    /// How long a claim owns its rows; 100 ms to 24 h, default 60 s. After a crash the rows wait this long.
+    /// How long a claim owns its rows; 100 ms to 24 h, default 30 s. It is renewed while a handler runs. After a crash
+    /// the rows wait this long.
     pub lease: Duration,
-    /// The longest that one handler may run; default 30 s, less than `lease`.
+    /// The longest that one handler may run; more than zero, at most 24 h, default 30 s. It may be longer than `lease`.
     pub handler_timeout: Duration,
     /// Wait between claims that find little, right after work was found; default 50 ms. Doubles up to `poll_max`.
     pub poll_min: Duration,
@@ -26,6 +27,30 @@ pub struct RelayConfig {
     pub shutdown_timeout: Duration,
     /// How often and how late failed rows are tried again.
     pub retry: RetryPolicy,
+    /// How long a handler is left alone that said that what it needs is unavailable.
+    pub circuit: CircuitPolicy,
+    /// How long finished rows are kept.
+    pub retention: Retention,
+}
+
+/// How long finished rows are kept. Whatever is not finished stays for ever, however old it is.
+///
+/// About once a minute one of the relays of a table purges, in batches of 1,000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Dispatched rows, so that people can look; default 7 days. `None` deletes a row instead of marking it dispatched,
+    /// which is cheaper on PostgreSQL.
+    pub dispatched: Option<Duration>,
+    /// Dead letters that were skipped, or whose replay was dispatched; default `None`: for ever.
+    pub resolved: Option<Duration>,
+    /// Failed attempts of rows that are dispatched, resolved or gone; default 30 days. `None`: for ever.
+    pub history: Option<Duration>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { dispatched: Some(7 * DAY), resolved: None, history: Some(30 * DAY) }
+    }
 }
 
 impl Default for RelayConfig {
@@ -34,12 +59,14 @@ impl Default for RelayConfig {
             name: default_name(),
             batch_size: 100,
             concurrency: 32,
-            lease: Duration::from_mins(1),
+            lease: Duration::from_secs(30),
             handler_timeout: Duration::from_secs(30),
             poll_min: Duration::from_millis(50),
             poll_max: Duration::from_secs(1),
             shutdown_timeout: Duration::from_secs(20),
             retry: RetryPolicy::default(),
+            circuit: CircuitPolicy::default(),
+            retention: Retention::default(),
         }
     }
 }
@@ -98,10 +125,10 @@ impl RelayConfig {
                 format!("lease must be 100 ms to 24 h, it is {:?}", self.lease),
             ),
             (
-                !self.handler_timeout.is_zero() && self.handler_timeout < self.lease,
+                !self.handler_timeout.is_zero() && self.handler_timeout <= DAY,
                 format!(
-                    "handler_timeout ({:?}) must be more than zero and less than lease ({:?}), or a second relay takes a row whose handler still runs",
-                    self.handler_timeout, self.lease
+                    "handler_timeout must be more than zero and at most 24 h, it is {:?}",
+                    self.handler_timeout
                 ),
             ),
             (
@@ -123,10 +150,28 @@ impl RelayConfig {
                 self.retry.cap <= 30 * DAY,
                 format!("retry.cap must be at most 30 days, it is {:?}", self.retry.cap),
             ),
+            (
+                (Duration::from_millis(1)..=self.circuit.cap).contains(&self.circuit.base)
+                    && self.circuit.cap <= Duration::from_hours(1),
+                format!(
+                    "circuit.base ({:?}) must be at least 1 ms and at most circuit.cap ({:?}), which may be 1 h",
+                    self.circuit.base, self.circuit.cap
+                ),
+            ),
+            (
+                self.retention.ages().all(|age| age <= 36_500 * DAY),
+                "retention must be at most 100 years; use None to keep for ever".to_owned(),
+            ),
         ];
         let problems: Vec<_> =
             rules.into_iter().filter(|(holds, _)| !holds).map(|(_, problem)| problem).collect();
         if problems.is_empty() { Ok(()) } else { Err(ConfigError(problems)) }
+    }
+}
+
+impl Retention {
+    fn ages(&self) -> impl Iterator<Item = Duration> {
+        [self.dispatched, self.resolved, self.history].into_iter().flatten()
     }
 }
 
@@ -146,13 +191,15 @@ mod tests {
             batch_size: 0,
             concurrency: 0,
             lease: Duration::from_millis(1),
-            handler_timeout: Duration::from_secs(1),
+            handler_timeout: Duration::ZERO,
             poll_min: Duration::from_secs(2),
             shutdown_timeout: Duration::MAX,
             retry: RetryPolicy { max_attempts: 0, cap: Duration::MAX, ..RetryPolicy::default() },
+            circuit: CircuitPolicy { base: Duration::ZERO, ..CircuitPolicy::default() },
+            retention: Retention { history: Some(Duration::MAX), ..Retention::default() },
             ..RelayConfig::default()
         };
         let ConfigError(problems) = config.validate().unwrap_err();
-        assert_eq!(problems.len(), 9, "{problems:#?}");
+        assert_eq!(problems.len(), 11, "{problems:#?}");
     }
 }

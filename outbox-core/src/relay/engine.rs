@@ -3,15 +3,20 @@
 use super::{
     config::RelayConfig,
     expired::Expired,
+    health::RelayHealth,
     in_flight::{Ended, Ending, InFlight},
+    keeper::Keeper,
+    outage::Outage,
     pace::Found,
     report::PassReport,
 };
 use crate::{
     decide::{AttemptOutcome, Transition, decide, decide_unreadable},
-    router::Router,
-    row::{ClaimedRow, LeaseToken, RowId, UnreadableRow},
-    store::{ClaimRequest, Claimed, Mark, MarkReport, OutboxStore, StoreError, StoreErrorKind, TakeOver},
+    router::{Claimable, Gates, Router},
+    row::{ClaimedRow, LeaseToken, UnreadableRow},
+    store::{
+        ClaimRequest, Claimed, Mark, MarkReport, OutboxStore, Route, StoreError, StoreErrorKind, TakeOver,
+    },
 };
 use chrono::{DateTime, Utc};
 use std::{future::Future, sync::Arc, time::Duration};
@@ -32,29 +37,40 @@ pub(crate) struct Engine<S> {
     marks: Vec<Mark>,
     flush_at: Instant,
     expired: Expired,
+    gates: Gates,
+    outage: Outage,
+    health: RelayHealth,
     report: PassReport,
     stopping: bool,
     now: Option<DateTime<Utc>>,
 }
 
 impl<S: OutboxStore> Engine<S> {
-    pub(crate) fn new(store: Arc<S>, router: Router, config: RelayConfig) -> Self {
+    /// The engine beside a keeper: they share what they know.
+    pub(crate) fn beside(keeper: &Keeper<S>) -> Self {
+        let config = keeper.config.clone();
         Self {
-            in_flight: InFlight::new(config.concurrency, config.handler_timeout),
+            in_flight: InFlight::new(&config, keeper.leases.clone(), keeper.gates.clone()),
             expired: Expired::new(config.lease),
-            store,
-            router,
+            store: keeper.store.clone(),
+            router: keeper.router.clone(),
+            gates: keeper.gates.clone(),
+            outage: keeper.outage.clone(),
+            health: keeper.health.clone(),
             config,
             marks: Vec::new(),
             flush_at: Instant::now(),
             report: PassReport::default(),
             stopping: false,
-            now: None,
+            now: keeper.now,
         }
     }
 
-    pub(crate) fn pin_clock(&mut self, now: Option<DateTime<Utc>>) {
-        self.now = now;
+    /// Notes what came of asking the store, and logs an error.
+    fn noted<T>(&self, doing: &'static str, result: Result<T, StoreError>) -> Option<T> {
+        self.outage.tried(&result);
+        self.health.tried(&result);
+        result.inspect_err(|error| log_failure(doing, error)).ok()
     }
 
     fn owned(&self) -> usize {
@@ -67,26 +83,32 @@ impl<S: OutboxStore> Engine<S> {
     }
 
     pub(crate) async fn claim(&mut self) -> Found {
-        match self.try_claim().await {
-            Ok(found) => found,
-            Err(error) => {
-                log_failure("claim", &error);
-                Found::Failure
-            }
+        if !self.outage.may_try() {
+            return Found::Failure;
         }
+        let found = self.try_claim().await;
+        self.noted("claim", found).unwrap_or(Found::Failure)
     }
 
     async fn try_claim(&mut self) -> Result<Found, StoreError> {
         let token = LeaseToken::new();
         let room = self.config.batch_size as usize - self.owned().min(self.config.batch_size as usize);
+        let Claimable { routes, probes } = self.gates.claimable(&self.router);
+        let is_probe = !probes.is_empty();
+        // One row tells whether what was down is up again; the others follow then.
+        let (routes, room) = if is_probe { (probes, 1) } else { (routes, room) };
+        if routes.is_empty() {
+            return Ok(Found::Nothing);
+        }
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
         let asked = std::time::Instant::now();
-        let request = self.request(token, limit);
+        let request = self.request(token, limit, &routes);
         let Claimed { rows, unreadable } = self.store.claim(&request).await?;
         self.expired.claimed();
         let claimed = rows.len() + unreadable.len();
         self.report.claimed += claimed as u64;
         let found = match claimed {
+            _ if is_probe => Found::Full,
             0 => Found::Nothing,
             claimed if claimed >= room => Found::Full,
             _ => Found::Some,
@@ -100,13 +122,13 @@ impl<S: OutboxStore> Engine<S> {
         Ok(found)
     }
 
-    fn request(&self, token: LeaseToken, limit: u32) -> ClaimRequest<'_> {
+    fn request<'a>(&'a self, token: LeaseToken, limit: u32, routes: &'a [Route]) -> ClaimRequest<'a> {
         ClaimRequest {
             claimed_by: &self.config.name,
             token,
             lease: self.config.lease,
             limit,
-            routes: self.router.routes(),
+            routes,
             now: self.now,
         }
     }
@@ -123,10 +145,13 @@ impl<S: OutboxStore> Engine<S> {
     /// Waits for whatever needs the engine next; `claim_due` counts only while there is room. Cancel safe.
     pub(crate) async fn next_event(&mut self, claim_due: impl Future<Output = ()>) -> Event {
         let (wants_rows, is_running) = (self.wants_rows(), self.is_running());
-        let flush_at = self.has_marks().then_some(self.flush_at);
+        let outage = self.outage.until();
+        let flush_at =
+            self.has_marks().then(|| outage.map_or(self.flush_at, |until| until.max(self.flush_at)));
         // A row that must run alone waits until nothing else does.
         let may_look = !self.stopping && (!self.expired.waits_for_drain() || self.owned() == 0);
-        let look_at = may_look.then(|| self.expired.due());
+        let look_at =
+            may_look.then(|| outage.map_or(self.expired.due(), |until| until.max(self.expired.due())));
         tokio::select! {
             biased;
             ended = self.in_flight.next(), if is_running => Event::Ended(ended),
@@ -144,7 +169,10 @@ impl<S: OutboxStore> Engine<S> {
     pub(crate) fn settle(&mut self, ended: Ended) {
         let Ended { row, token, ending } = ended;
         let transition = match ending {
-            Ending::Reported(reports) => decide(&row, &reports, &self.config.retry, fastrand::f64()),
+            Ending::Reported(reports) => match decide(&row, &reports, &self.config.retry, fastrand::f64()) {
+                Transition::Dispatched if self.config.retention.dispatched.is_none() => Transition::Deleted,
+                transition => transition,
+            },
             Ending::NotStarted => Transition::Release,
             Ending::TooLate => {
                 tracing::warn!(
@@ -157,7 +185,7 @@ impl<S: OutboxStore> Engine<S> {
             }
         };
         log_transition(&row, &transition);
-        self.decided(row.id, token, transition);
+        self.decided(Mark { id: row.id, token, transition, replay_of: row.replay_of });
     }
 
     fn fail_unreadable(&mut self, row: &UnreadableRow, token: LeaseToken) {
@@ -168,15 +196,15 @@ impl<S: OutboxStore> Engine<S> {
             error = row.error,
             "a claimed row cannot be read"
         );
-        self.decided(row.id, token, transition);
+        self.decided(Mark { id: row.id, token, transition, replay_of: None });
     }
 
-    fn decided(&mut self, id: RowId, token: LeaseToken, transition: Transition) {
-        self.report.decided(&transition);
+    fn decided(&mut self, mark: Mark) {
+        self.report.decided(&mark.transition);
         if self.marks.is_empty() {
             self.flush_at = Instant::now() + MARK_DELAY;
         }
-        self.marks.push(Mark { id, token, transition });
+        self.marks.push(mark);
     }
 
     fn has_marks(&self) -> bool {
@@ -192,8 +220,12 @@ impl<S: OutboxStore> Engine<S> {
 
     /// Writes the marks. When the store fails they are kept and written later.
     pub(crate) async fn flush(&mut self) {
-        if let Err(error) = self.try_flush().await {
-            log_failure("mark", &error);
+        let written = if self.outage.may_try() { self.try_flush().await.map(Some) } else { Ok(None) };
+        let written = match written {
+            Ok(None) => None,
+            written => self.noted("mark", written),
+        };
+        if written.is_none() {
             self.flush_at = Instant::now() + MARK_RETRY;
         }
     }
@@ -248,28 +280,32 @@ impl<S: OutboxStore> Engine<S> {
         if self.expired.ended_alone() {
             return;
         }
+        if !self.outage.may_try() {
+            return self.expired.failed();
+        }
         let looked =
             if self.owned() == 0 { self.take_over().await.map(drop) } else { self.note_expired().await };
-        if let Err(error) = looked {
-            log_failure("take over", &error);
+        if self.noted("take over", looked).is_none() {
             self.expired.failed();
         }
     }
 
     async fn note_expired(&mut self) -> Result<(), StoreError> {
-        let waiting = self.store.has_expired(&self.take_over_request(LeaseToken::new())).await?;
+        let Claimable { routes, .. } = self.gates.claimable(&self.router);
+        let waiting = self.store.has_expired(&self.take_over_request(LeaseToken::new(), &routes)).await?;
         self.expired.noted(waiting);
         Ok(())
     }
 
-    fn take_over_request(&self, token: LeaseToken) -> TakeOver<'_> {
-        TakeOver { claim: self.request(token, 1), max_attempts: self.config.retry.max_attempts }
+    fn take_over_request<'a>(&'a self, token: LeaseToken, routes: &'a [Route]) -> TakeOver<'a> {
+        TakeOver { claim: self.request(token, 1, routes), max_attempts: self.config.retry.max_attempts }
     }
 
     async fn take_over(&mut self) -> Result<bool, StoreError> {
         let token = LeaseToken::new();
         let asked = std::time::Instant::now();
-        let found = self.store.take_over(&self.take_over_request(token)).await?;
+        let Claimable { routes, .. } = self.gates.claimable(&self.router);
+        let found = self.store.take_over(&self.take_over_request(token, &routes)).await?;
         for id in &found.buried {
             tracing::error!(
                 id = id.0,
@@ -356,7 +392,7 @@ async fn at(instant: Option<Instant>) {
     }
 }
 
-fn log_failure(doing: &'static str, error: &StoreError) {
+pub(crate) fn log_failure(doing: &'static str, error: &StoreError) {
     tracing::error!(doing, %error, "the outbox store failed; the relay tries again");
 }
 
@@ -364,7 +400,11 @@ fn log_transition(row: &ClaimedRow, transition: &Transition) {
     let (id, message_id, attempt) = (row.id.0, row.envelope.message_id, row.attempts);
     let event = row.envelope.logical_name();
     match transition {
-        Transition::Dispatched | Transition::Release => {}
+        Transition::Dispatched | Transition::Deleted | Transition::Release => {}
+        Transition::Wait { delay, outcome } => {
+            let (class, error) = last(outcome);
+            tracing::debug!(id, %message_id, event, ?delay, class, error, "a row waits");
+        }
         Transition::Retry { delay, outcome } => {
             let (class, error) = last(outcome);
             tracing::warn!(id, %message_id, event, attempt, ?delay, class, error, "an attempt failed and is tried again");

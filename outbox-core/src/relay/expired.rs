@@ -1,13 +1,17 @@
 //! When to look for rows with an expired lease, and what may run meanwhile.
 //!
 //! Such a row may have killed its relay, so it runs with nothing beside it: a crash can then be laid at its door, and
-//! nobody else's row dies with it. Between two such rows one ordinary batch runs, so neither kind starves the other.
+//! nobody else's row dies with it. Such rows have a turn of a second, and then one ordinary batch has one, so neither kind
+//! starves the other.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Shortest and longest wait between two looks.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// How long rows that run alone have their turn.
+const TURN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
@@ -25,12 +29,14 @@ pub(crate) struct Expired {
     due: Instant,
     interval: Duration,
     look_after_claim: bool,
+    turn_ends: Instant,
 }
 
 impl Expired {
     pub(crate) fn new(lease: Duration) -> Self {
         let interval = (lease / 4).clamp(LOOK.0, LOOK.1);
-        Self { turn: Turn::Ordinary, due: Instant::now(), interval, look_after_claim: false }
+        let now = Instant::now();
+        Self { turn: Turn::Ordinary, due: now, interval, look_after_claim: false, turn_ends: now }
     }
 
     pub(crate) fn allows_claims(&self) -> bool {
@@ -49,6 +55,7 @@ impl Expired {
     /// A look while others ran.
     pub(crate) fn noted(&mut self, waiting: bool) {
         if waiting {
+            self.begin_turn();
             self.turn = Turn::Draining;
             self.due = Instant::now();
         } else {
@@ -59,6 +66,7 @@ impl Expired {
     /// A look while nothing ran.
     pub(crate) fn took_over(&mut self, found: bool) {
         if found {
+            self.begin_turn();
             self.turn = Turn::Alone;
             self.due = Instant::now();
         } else {
@@ -67,9 +75,15 @@ impl Expired {
         }
     }
 
-    /// Whether the row that ran alone has just ended: then an ordinary batch has its turn before the next look.
+    fn begin_turn(&mut self) {
+        if self.turn == Turn::Ordinary {
+            self.turn_ends = Instant::now() + TURN;
+        }
+    }
+
+    /// Whether the turn of rows that run alone is over: then an ordinary batch has its turn before the next look.
     pub(crate) fn ended_alone(&mut self) -> bool {
-        let ended = self.turn == Turn::Alone;
+        let ended = self.turn == Turn::Alone && Instant::now() >= self.turn_ends;
         if ended {
             self.turn = Turn::Ordinary;
             self.look_after_claim = true;

@@ -1,9 +1,10 @@
 //! Claimed rows whose handlers run or wait for a slot.
 
+use super::{config::RelayConfig, leases::Leases};
 use crate::{
     decide::{Failure, HandlerReport},
     handler::Timing,
-    router::{Reports, Router},
+    router::{Gates, Reports, Router},
     row::{ClaimedRow, ErrorClass, LeaseToken},
 };
 use std::{
@@ -12,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
-    sync::Semaphore,
+    sync::{Semaphore, watch},
     task::{Id, JoinSet},
     time::{timeout, timeout_at},
 };
@@ -56,12 +57,22 @@ pub(crate) struct InFlight {
     tracked: HashMap<Id, Tracked>,
     slots: Arc<Semaphore>,
     handler_timeout: Duration,
+    lease: Duration,
+    leases: Leases,
+    gates: Gates,
 }
 
 impl InFlight {
-    pub(crate) fn new(concurrency: usize, handler_timeout: Duration) -> Self {
-        let slots = Arc::new(Semaphore::new(concurrency));
-        Self { tasks: JoinSet::new(), tracked: HashMap::new(), slots, handler_timeout }
+    pub(crate) fn new(config: &RelayConfig, leases: Leases, gates: Gates) -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            tracked: HashMap::new(),
+            slots: Arc::new(Semaphore::new(config.concurrency)),
+            handler_timeout: config.handler_timeout,
+            lease: config.lease,
+            leases,
+            gates,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,19 +87,23 @@ impl InFlight {
     pub(crate) fn start(&mut self, router: &Router, row: ClaimedRow, token: LeaseToken, lease_ends: Instant) {
         let row = Arc::new(row);
         let reports = Reports::default();
-        let timing = Timing { lease_ends, handler_timeout: self.handler_timeout };
-        let latest = lease_ends.checked_sub(self.handler_timeout).unwrap_or(lease_ends);
+        let (ends, lease_ends_watch) = watch::channel(lease_ends);
+        let timing = Timing { lease_ends: lease_ends_watch, handler_timeout: self.handler_timeout };
+        let latest = lease_ends.checked_sub(self.lease / 2).unwrap_or(lease_ends);
+        let key = (row.id, token);
+        let (leases, gates) = (self.leases.clone(), self.gates.clone());
         let tracked = Tracked { row: row.clone(), token, reports: reports.clone() };
         let (router, slots) = (router.clone(), self.slots.clone());
         let task = self.tasks.spawn(async move {
-            // A row that cannot have its full time within its lease any more is given back while that is still possible.
+            // A row that has waited for half of its lease is given back while that is still possible.
             let Ok(Ok(_slot)) = timeout_at(latest.into(), slots.acquire()).await else {
                 return TaskEnd::NotStarted;
             };
             if Instant::now() >= lease_ends {
                 return TaskEnd::TooLate;
             }
-            router.dispatch(row, timing, &reports).await;
+            let _held = leases.hold(key, ends);
+            router.dispatch(row, timing, &gates, &reports).await;
             TaskEnd::Ran
         });
         self.tracked.insert(task.id(), tracked);

@@ -7,24 +7,40 @@
 mod config;
 mod engine;
 mod expired;
+mod health;
 mod in_flight;
+mod keeper;
+mod leases;
+mod outage;
 mod pace;
 mod report;
 mod shutdown;
 
-pub use config::{ConfigError, RelayConfig};
+pub use config::{ConfigError, RelayConfig, Retention};
+pub use health::{HealthStatus, RelayHealth};
 pub use report::PassReport;
 
 use crate::{
-    router::Router,
+    router::{Gates, Router},
     store::{OutboxStore, StoreError},
     wake::Commits,
 };
 use chrono::{DateTime, Utc};
 use engine::{Engine, Event};
+use keeper::Keeper;
+use leases::Leases;
+use outage::Outage;
 use pace::Pace;
 use shutdown::Shutdown;
-use std::{fmt, future::Future, pin::pin, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    future::Future,
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::watch;
 
 /// Moves rows from the outbox to their handlers.
 ///
@@ -44,6 +60,7 @@ pub struct Relay<S> {
     store: Arc<S>,
     router: Router,
     config: RelayConfig,
+    health: RelayHealth,
 }
 
 /// Why a relay did not start.
@@ -61,7 +78,8 @@ pub enum RelayError {
 impl<S: OutboxStore> Relay<S> {
     /// A relay with the default [`RelayConfig`].
     pub fn new(store: S, router: Router) -> Self {
-        Self { store: Arc::new(store), router, config: RelayConfig::default() }
+        let (config, health) = (RelayConfig::default(), RelayHealth::default());
+        Self { store: Arc::new(store), router, config, health }
     }
 
     /// Replaces the configuration; it is validated when the relay starts.
@@ -76,11 +94,18 @@ impl<S: OutboxStore> Relay<S> {
         &self.store
     }
 
+    /// Tells whether it works, from anywhere and at any time; keep it before the relay is moved into its task.
+    pub fn health(&self) -> RelayHealth {
+        self.health.clone()
+    }
+
     /// Works until `shutdown` is ready, then stops: no new claims, running handlers get
     /// [`shutdown_timeout`](RelayConfig::shutdown_timeout), rows that were not started are given back with their
     /// attempt, and everything that is known is written. It can be run again afterwards.
     ///
-    /// While the database is away it tries again, at most every few seconds, and carries on by itself.
+    /// While the database is away it tries again, at most once a second and at least every few seconds, and carries on by
+    /// itself. Beside the claims it renews the leases of rows that run, follows pauses, warns of relays with other
+    /// handlers, and purges.
     ///
     /// # Errors
     ///
@@ -90,7 +115,25 @@ impl<S: OutboxStore> Relay<S> {
     ///
     /// Dropping the future aborts running handlers; their rows come back when their leases expire. Prefer `shutdown`.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) -> Result<(), RelayError> {
-        let mut engine = self.start().await?;
+        let keeper = self.start(None).await?;
+        keeper.announce().await?;
+        let _started = self.health.started();
+        let (stop, stopped) = watch::channel(false);
+        let work = async {
+            self.work(&keeper, shutdown).await;
+            stop.send_replace(true);
+            // What the keeper is writing is finished, unless the database does not answer.
+            tokio::time::sleep(KEEPER_PATIENCE).await;
+        };
+        tokio::select! {
+            () = keeper.run(stopped) => {}
+            () = work => {}
+        }
+        Ok(())
+    }
+
+    async fn work(&self, keeper: &Keeper<S>, shutdown: impl Future<Output = ()>) {
+        let mut engine = Engine::beside(keeper);
         let mut pace = Pace::new(&self.config);
         let mut commits = Commits::subscribe();
         let signal = pin!(shutdown);
@@ -101,15 +144,16 @@ impl<S: OutboxStore> Relay<S> {
                 _ = shutdown.signalled() => break,
                 event = engine.next_event(pace.next(&mut commits)) => event,
             };
+            self.health.busy(true);
             tokio::select! {
                 biased;
                 () = handle(&mut engine, &mut pace, event) => {}
                 // A database that does not answer must not hold up the stop.
                 () = shutdown.overdue() => break,
             }
+            self.health.busy(false);
         }
         engine.stop(shutdown.signalled().await).await;
-        Ok(())
     }
 
     /// Makes one pass and ends: takes over one row with an expired lease if there is one and runs it alone, then
@@ -131,12 +175,17 @@ impl<S: OutboxStore> Relay<S> {
     ///
     /// As [`pass`](Self::pass).
     pub async fn pass_at(&self, now: Option<DateTime<Utc>>) -> Result<PassReport, RelayError> {
-        let mut engine = self.start().await?;
-        engine.pin_clock(now);
-        Ok(engine.one_pass().await?)
+        let keeper = self.start(now).await?;
+        let mut engine = Engine::beside(&keeper);
+        let (_stop, stopped) = watch::channel(false);
+        tokio::select! {
+            report = engine.one_pass() => Ok(report?),
+            () = keeper.renew_leases(stopped) => unreachable!("nobody stops it"),
+        }
     }
 
-    async fn start(&self) -> Result<Engine<S>, RelayError> {
+    /// Checks everything, and knows what is paused before anything is claimed.
+    async fn start(&self, now: Option<DateTime<Utc>>) -> Result<Keeper<S>, RelayError> {
         self.config.validate()?;
         self.store.check().await?;
         if self.router.routes().is_empty() {
@@ -144,9 +193,24 @@ impl<S: OutboxStore> Relay<S> {
                 "the router has no handlers, so this relay claims nothing; call .discover() or .on(...)"
             );
         }
-        Ok(Engine::new(self.store.clone(), self.router.clone(), self.config.clone()))
+        let keeper = Keeper {
+            store: self.store.clone(),
+            router: self.router.clone(),
+            config: self.config.clone(),
+            leases: Leases::new(self.config.lease),
+            gates: Gates::new(self.config.circuit),
+            outage: Outage::default(),
+            health: self.health.clone(),
+            now,
+            differences: Mutex::new(BTreeSet::new()),
+        };
+        keeper.read_control().await?;
+        Ok(keeper)
     }
 }
+
+/// How long a stopped relay waits for what goes on beside its claims.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(5);
 
 async fn handle<S: OutboxStore>(engine: &mut Engine<S>, pace: &mut Pace, event: Event) {
     match event {

@@ -14,6 +14,8 @@ pub struct PassReport {
     pub dispatched: u64,
     /// Rows that are tried again later.
     pub retried: u64,
+    /// Rows that wait, with their attempt given back, because a handler is paused or what it needs is down.
+    pub waiting: u64,
     /// Rows that became dead letters, those buried at a take-over included.
     pub dead: u64,
     /// Rows given back unstarted.
@@ -25,8 +27,9 @@ pub struct PassReport {
 impl PassReport {
     pub(crate) fn decided(&mut self, transition: &Transition) {
         let count = match transition {
-            Transition::Dispatched => &mut self.dispatched,
+            Transition::Dispatched | Transition::Deleted => &mut self.dispatched,
             Transition::Retry { .. } => &mut self.retried,
+            Transition::Wait { .. } => &mut self.waiting,
             Transition::Dead(_) => &mut self.dead,
             Transition::Release => &mut self.released,
         };

@@ -20,6 +20,7 @@ pub struct RouterBuilder {
     states: States,
     expected: Vec<(String, Source)>,
     errors: Vec<RouterError>,
+    ignored: BTreeMap<Route, Source>,
     discovers: bool,
 }
 
@@ -66,6 +67,28 @@ impl RouterBuilder {
         self
     }
 
+    /// Dispatches the rows of an event without any handler, in every version that it reads. Without this they stay
+    /// pending for a build that handles them.
+    #[track_caller]
+    pub fn ignore<E: OutboxEvent>(self) -> Self {
+        let versions = (1..=E::EVENT_VERSION).filter(|version| E::reads(*version));
+        let versions: Vec<_> = versions.collect();
+        self.ignore_versions(E::EVENT_TYPE, versions)
+    }
+
+    /// As [`ignore`](Self::ignore), for an event whose Rust type is gone.
+    #[track_caller]
+    pub fn ignore_versions(
+        mut self,
+        event_type: &'static str,
+        versions: impl IntoIterator<Item = u16>,
+    ) -> Self {
+        let source = Source::caller();
+        let routes = versions.into_iter().map(|event_version| Route { event_type, event_version });
+        self.ignored.extend(routes.map(|route| (route, source)));
+        self
+    }
+
     #[doc(hidden)]
     pub fn install<Args, H: Handler<Args>>(&mut self, id: &str, source: Source, handler: H) {
         let event = EventFacts {
@@ -93,12 +116,13 @@ impl RouterBuilder {
     /// that are missing or given twice, expected handlers that are not linked, two types under one logical name,
     /// and handlers of ordered events.
     pub fn build(self) -> Result<Router, RouterErrors> {
-        let Self { entries, states, expected, mut errors, .. } = self;
+        let Self { entries, states, expected, mut errors, ignored, .. } = self;
         errors.extend(duplicate_events(&catalog()));
         errors.extend(
             entries.iter().flat_map(|(entry, requirements)| entry_errors(entry, requirements, &states)),
         );
         errors.extend(id_errors(&entries, expected));
+        errors.extend(ignored.iter().flat_map(|(route, source)| ignored_errors(&entries, route, *source)));
         if !errors.is_empty() {
             return Err(RouterErrors(errors));
         }
@@ -106,8 +130,16 @@ impl RouterBuilder {
         for (entry, _) in entries {
             by_type.entry(entry.event.event_type).or_default().push(entry);
         }
-        let routes = by_type.values().flat_map(|entries| routes(entries)).collect();
-        Ok(Router { by_type: Arc::new(by_type), states: Arc::new(states), routes })
+        let ignored: BTreeSet<_> = ignored.into_keys().collect();
+        let mut routes: BTreeSet<_> = by_type.values().flat_map(|entries| routes(entries)).collect();
+        routes.extend(&ignored);
+        let routes = routes.into_iter().collect();
+        Ok(Router {
+            by_type: Arc::new(by_type),
+            states: Arc::new(states),
+            routes,
+            ignored: Arc::new(ignored),
+        })
     }
 }
 
@@ -119,6 +151,19 @@ fn routes(entries: &[Entry]) -> BTreeSet<Route> {
         readable.map(move |event_version| Route { event_type: event.event_type, event_version })
     };
     entries.iter().flat_map(versions).collect()
+}
+
+/// An event cannot be handled and ignored at once.
+fn ignored_errors(entries: &[(Entry, Vec<Requirement>)], route: &Route, source: Source) -> Vec<RouterError> {
+    let reads = |entry: &Entry| {
+        entry.event.event_type == route.event_type && (entry.event.reads)(route.event_version)
+    };
+    let error = |entry: &Entry| RouterError::Ignored {
+        id: entry.id.clone(),
+        event: route.to_string(),
+        sources: [entry.source, source],
+    };
+    entries.iter().map(|(entry, _)| entry).filter(|entry| reads(entry)).map(error).collect()
 }
 
 fn duplicate_events(events: &[&'static EventDescriptor]) -> Vec<RouterError> {

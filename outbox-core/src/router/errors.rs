@@ -53,6 +53,15 @@ pub enum RouterError {
         /// Both Rust types with their places.
         types: [String; 2],
     },
+    /// An event that is ignored has a handler.
+    Ignored {
+        /// The handler.
+        id: String,
+        /// Name and version of the event.
+        event: String,
+        /// Where the handler is, and where the event is ignored.
+        sources: [Source; 2],
+    },
     /// A handler of an ordered event, which this version cannot deliver in order.
     Ordered {
         /// The handler.
@@ -99,6 +108,10 @@ impl fmt::Display for RouterError {
             Self::DuplicateEvent { logical_name, types: [first, second] } => write!(
                 f,
                 "event {logical_name} is declared by two types, {first} and {second}; stored rows could be read as either, so rename one"
+            ),
+            Self::Ignored { id, event, sources: [handler, ignored] } => write!(
+                f,
+                "event {event} is ignored at {ignored}, but handler {id:?} ({handler}) handles it; remove one of them"
             ),
             Self::Ordered { id, source, logical_name } => write!(
                 f,

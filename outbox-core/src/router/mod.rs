@@ -1,7 +1,12 @@
 //! Name → code: which handlers a stored row goes to.
 
 mod builder;
+mod circuit;
 mod errors;
+mod gates;
+
+pub use circuit::CircuitPolicy;
+pub(crate) use gates::{Claimable, Gates};
 
 pub use builder::RouterBuilder;
 pub use errors::{RouterError, RouterErrors};
@@ -10,10 +15,10 @@ use crate::{
     decide::{Failure, HandlerReport},
     handler::{Call, MessageContext, Source, States, Timing, guarded},
     row::{ClaimedRow, ErrorClass},
-    store::Route,
+    store::{HandlerSets, Route},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -24,6 +29,7 @@ pub struct Router {
     by_type: Arc<BTreeMap<&'static str, Vec<Entry>>>,
     states: Arc<States>,
     routes: Arc<[Route]>,
+    ignored: Arc<BTreeSet<Route>>,
 }
 
 /// One registered handler.
@@ -56,7 +62,7 @@ impl Router {
         RouterBuilder::default()
     }
 
-    /// The names and versions that some handler reads, sorted. A relay claims only these; all other rows stay
+    /// The names and versions that some handler reads or that are ignored, sorted. A relay claims only these; all other rows stay
     /// pending for a build that knows them.
     pub fn routes(&self) -> &[Route] {
         &self.routes
@@ -69,26 +75,61 @@ impl Router {
             .flat_map(|(event, entries)| entries.iter().map(|entry| (*event, entry.id.as_str())))
     }
 
+    /// The ids of the handlers that read a name and version.
+    pub(crate) fn readers(&self, route: &Route) -> impl Iterator<Item = &str> {
+        let entries = self.by_type.get(route.event_type).map(Vec::as_slice).unwrap_or_default();
+        let version = route.event_version;
+        entries.iter().filter(move |entry| (entry.event.reads)(version)).map(|entry| entry.id.as_str())
+    }
+
+    /// The handlers of each logical name, for the comparison with other relays.
+    pub(crate) fn handler_sets(&self) -> HandlerSets {
+        let ids = |route: &Route| self.readers(route).map(str::to_owned).collect();
+        self.routes.iter().map(|route| (route.to_string(), ids(route))).collect()
+    }
+
     /// Runs the owed handlers of a row, one after the other, and reports what came of each.
     ///
     /// Handlers that the row's progress names do not run again. A failing handler does not keep the others from
     /// running.
     ///
     /// Each report is there as soon as its handler ended, so that nothing is forgotten when the rest is cut off.
-    pub(crate) async fn dispatch(&self, row: Arc<ClaimedRow>, timing: Timing, reports: &Reports) {
+    pub(crate) async fn dispatch(
+        &self,
+        row: Arc<ClaimedRow>,
+        timing: Timing,
+        gates: &Gates,
+        reports: &Reports,
+    ) {
         let context = MessageContext::new(row, timing);
         let row = context.row();
         let version = row.envelope.event_version;
         let entries = self.by_type.get(&*row.envelope.event_type).map(Vec::as_slice).unwrap_or_default();
         let readers: Vec<_> = entries.iter().filter(|entry| (entry.event.reads)(version)).collect();
         if readers.is_empty() {
-            return reports.push(unroutable(row));
+            return reports.push(self.without_handlers(row));
         }
         for entry in readers.into_iter().filter(|entry| !row.progress.contains_key(&entry.id)) {
-            let call = Call::new(context.clone(), self.states.clone());
-            let result = guarded(&*entry.run, call).await;
+            let mut result = gates.admit(&entry.id);
+            if result.is_ok() {
+                let call = Call::new(context.clone().for_next_call(), self.states.clone());
+                result = guarded(&*entry.run, call).await;
+                gates.reported(&entry.id, &mut result);
+            }
             reports.push(HandlerReport { handler: Some(entry.id.clone()), result });
         }
+    }
+
+    /// An ignored event is done. A relay claims only what its router reads, so anything else is somebody else's row.
+    fn without_handlers(&self, row: &ClaimedRow) -> HandlerReport {
+        let is_row = |route: &Route| {
+            row.envelope.event_type == route.event_type && row.envelope.event_version == route.event_version
+        };
+        if self.ignored.iter().any(is_row) {
+            return HandlerReport { handler: None, result: Ok(()) };
+        }
+        let text = format!("no handler of this router reads {}", row.envelope.logical_name());
+        HandlerReport { handler: None, result: Err(Failure::new(ErrorClass::Unroutable, &text)) }
     }
 }
 
@@ -109,10 +150,4 @@ impl Reports {
         // A report is pushed whole, so a panic elsewhere leaves the list as it was.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A relay claims only what its router reads, so this says that somebody else's row was handed in.
-fn unroutable(row: &ClaimedRow) -> HandlerReport {
-    let text = format!("no handler of this router reads {}", row.envelope.logical_name());
-    HandlerReport { handler: None, result: Err(Failure::new(ErrorClass::Unroutable, &text)) }
 }

@@ -1,7 +1,12 @@
 //! What a relay asks of a database. `outbox-seaorm` answers it with SQL, `testing::MemoryStore` in memory; one
 //! conformance suite holds all of them to the same behaviour.
 
+mod control;
 mod error;
+mod operate;
+
+pub use control::{Announcement, Control, HandlerSets, LiveRelay, Pause, PauseEntry};
+pub use operate::{OperateError, OutboxOperator, Replay};
 
 pub use error::{StoreError, StoreErrorKind};
 
@@ -11,7 +16,7 @@ use crate::{
     row::{ClaimedRow, LeaseToken, OutboxRow, RowId, UnreadableRow},
 };
 use chrono::{DateTime, Utc};
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, time::Duration};
 
 /// The storage side of a relay.
 ///
@@ -29,7 +34,9 @@ pub trait OutboxStore: Send + Sync + 'static {
     /// Claims up to `limit` due rows that nobody owns: counts the attempt and the claim and sets the lease.
     ///
     /// Rows that another relay is claiming at this moment are skipped. Rows with an expired lease are not claimed
-    /// here but [taken over](Self::take_over). Rows come in the order in which they became due.
+    /// here but [taken over](Self::take_over). The event whose first row became due first is taken up to `limit`, then the
+    /// next event, so that rows which nobody asks for cost nothing. What was claimed comes in the order in which it
+    /// became due.
     ///
     /// # Errors
     ///
@@ -64,12 +71,49 @@ pub trait OutboxStore: Send + Sync + 'static {
         now: Option<DateTime<Utc>>,
     ) -> impl Future<Output = Result<MarkReport, StoreError>> + Send;
 
-    /// Deletes up to `limit` rows that were dispatched longer than `older_than` ago, and nothing else.
+    /// Makes leases end later: so long from now. Returns those that are lost; a lease that has expired is not lost
+    /// before somebody else took the row.
+    ///
+    /// # Errors
+    ///
+    /// The database's error; it can be tried again.
+    fn renew(
+        &self,
+        renewal: &Renewal<'_>,
+    ) -> impl Future<Output = Result<Vec<(RowId, LeaseToken)>, StoreError>> + Send;
+
+    /// Deletes up to `limit` rows that are proven to be finished for longer than `older_than`, and nothing else. Only
+    /// one purge runs at a time, whoever asks.
     ///
     /// # Errors
     ///
     /// The database's error.
-    fn purge(&self, purge: &Purge) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    fn purge(&self, purge: &Purge) -> impl Future<Output = Result<Purged, StoreError>> + Send;
+
+    /// Tells the other relays which handlers this one has; forgotten after a while unless it is said again.
+    ///
+    /// # Errors
+    ///
+    /// The database's error.
+    fn announce(
+        &self,
+        announcement: &Announcement<'_>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Takes the announcement back.
+    ///
+    /// # Errors
+    ///
+    /// The database's error; it is forgotten by itself.
+    fn withdraw(&self, relay: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// What is paused, and which relays live.
+    ///
+    /// # Errors
+    ///
+    /// The database's error.
+    fn control(&self, now: Option<DateTime<Utc>>)
+    -> impl Future<Output = Result<Control, StoreError>> + Send;
 
     /// The row of a message.
     ///
@@ -80,12 +124,18 @@ pub trait OutboxStore: Send + Sync + 'static {
 }
 
 /// What a relay can handle: a name and a version.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Route {
     /// Stored name of the event.
     pub event_type: &'static str,
     /// A version that some handler reads.
     pub event_version: u16,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.v{}", self.event_type, self.event_version)
+    }
 }
 
 /// A claim of due rows.
@@ -143,6 +193,8 @@ pub struct Mark {
     pub token: LeaseToken,
     /// What happens to it.
     pub transition: Transition,
+    /// The dead letter that it replays: when it is dispatched, the whole chain is resolved with it.
+    pub replay_of: Option<RowId>,
 }
 
 /// How many marks were written, and how many came too late.
@@ -154,13 +206,46 @@ pub struct MarkReport {
     pub lost: u64,
 }
 
-/// A bounded deletion of finished rows.
+/// Leases that are to last longer.
+#[derive(Clone, Copy, Debug)]
+pub struct Renewal<'a> {
+    /// Each row with the claim under which it is held.
+    pub rows: &'a [(RowId, LeaseToken)],
+    /// How long from now.
+    pub lease: Duration,
+    /// Instead of the database's clock, in tests.
+    pub now: Option<DateTime<Utc>>,
+}
+
+/// What a purge deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// Dispatched rows.
+    Dispatched,
+    /// Dead letters whose replay was dispatched, or that were skipped.
+    Resolved,
+    /// Failed attempts of rows that are dispatched, resolved or gone.
+    History,
+}
+
+/// A bounded deletion.
 #[derive(Clone, Copy, Debug)]
 pub struct Purge {
-    /// Only rows that were dispatched longer ago than this.
+    /// What.
+    pub finished: Finished,
+    /// Only what is finished for longer than this.
     pub older_than: Duration,
     /// At most so many rows.
     pub limit: u32,
     /// Instead of the database's clock, in tests.
     pub now: Option<DateTime<Utc>>,
+}
+
+/// What a purge did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Rows that are gone.
+    pub rows: u64,
+    /// Another purge is running, so this one did nothing.
+    pub busy: bool,
 }

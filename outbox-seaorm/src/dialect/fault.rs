@@ -53,15 +53,16 @@ fn code_fault(code: &str) -> Fault {
         "42P01" | "42703" | "3F000" => Fault::Schema,
         // serialization_failure, deadlock_detected, lock_not_available
         "40001" | "40P01" | "55P03" => Fault::Conflict,
-        // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections; class 08
-        "57P01" | "57P02" | "57P03" | "53300" => Fault::Unavailable,
+        // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections; class 08; read_only_sql_transaction
+        // (a standby, or a primary that has just become one)
+        "57P01" | "57P02" | "57P03" | "53300" | "25006" => Fault::Unavailable,
         code if code.len() == 5 && code.starts_with("08") => Fault::Unavailable,
         // SQLITE_ERROR: our statements are known to be right, so it is the schema that is not.
         "1" => Fault::Schema,
         // SQLITE_BUSY, SQLITE_LOCKED and their extended forms
         "5" | "6" | "261" | "262" | "517" | "773" => Fault::Conflict,
-        // SQLITE_CANTOPEN
-        "14" => Fault::Unavailable,
+        // SQLITE_CANTOPEN, SQLITE_READONLY
+        "8" | "14" => Fault::Unavailable,
         _ => Fault::Other,
     }
 }
@@ -72,8 +73,8 @@ fn mysql_fault(number: u16) -> Fault {
         1049 | 1054 | 1146 => Fault::Schema,
         // lock wait timeout, deadlock, record has changed since last read
         1205 | 1213 | 1020 => Fault::Conflict,
-        // too many connections, shutdown in progress, query interrupted by it, server gone or lost
-        1040 | 1053 | 1927 | 2006 | 2013 => Fault::Unavailable,
+        // too many connections, shutdown in progress, query interrupted by it, server gone or lost, server is read-only
+        1040 | 1053 | 1290 | 1836 | 1927 | 2006 | 2013 => Fault::Unavailable,
         _ => Fault::Other,
     }
 }

@@ -27,16 +27,26 @@ pub(crate) struct Dialect {
     pub(crate) lock_keys: &'static str,
     /// The claim of due rows.
     pub(crate) claim: Claim,
-    /// One row whose lease has expired, locked. Returns it as a claim does, with `claimed_by` and `isolated`.
-    pub(crate) select_expired: &'static str,
-    /// Claims a row that `select_expired` locked.
+    /// The row that has waited longest with an expired lease.
+    pub(crate) find_expired: &'static str,
+    /// Locks it, unless somebody else has. Returns it as a claim does, with `claimed_by` and `isolated`.
+    pub(crate) lock_expired: &'static str,
+    /// Claims a row that `lock_expired` locked.
     pub(crate) take_over: &'static str,
-    /// Makes a row that `select_expired` locked a dead letter.
+    /// Makes a row that `lock_expired` locked a dead letter.
     pub(crate) bury: &'static str,
-    /// Writes the history of a row that `select_expired` locked.
+    /// Writes the history of a locked row whose lease has expired.
     pub(crate) record_expiry: &'static str,
     /// Marks rows dispatched, under their token.
     pub(crate) mark_dispatched: &'static str,
+    /// Deletes rows that are dispatched, under their token.
+    pub(crate) mark_deleted: &'static str,
+    /// Makes leases last longer, under their token.
+    pub(crate) renew: &'static str,
+    /// Those of some rows that are held under a token.
+    pub(crate) held: &'static str,
+    /// Resolves a dead letter.
+    pub(crate) resolve: &'static str,
     /// Gives rows back with their attempt, under their token.
     pub(crate) release: &'static str,
     /// Locks rows under their token, so that history and mark meet the same rows.
@@ -45,10 +55,47 @@ pub(crate) struct Dialect {
     pub(crate) record_failed: &'static str,
     /// Marks rows for retry or dead, under their token.
     pub(crate) mark_failed: &'static str,
+    /// Locks the purge, unless somebody else has.
+    pub(crate) lock_purge: &'static str,
     /// Deletes dispatched rows.
-    pub(crate) purge: &'static str,
+    pub(crate) purge_dispatched: &'static str,
+    /// Deletes resolved dead letters.
+    pub(crate) purge_resolved: &'static str,
+    /// Deletes the history of rows that are finished for good.
+    pub(crate) purge_history: &'static str,
     /// A whole row by its message id.
     pub(crate) find: &'static str,
+    /// Says which handlers a relay has.
+    pub(crate) announce: &'static str,
+    /// Forgets relays that were silent for long.
+    pub(crate) forget: &'static str,
+    /// Forgets one relay.
+    pub(crate) withdraw: &'static str,
+    /// Pauses and live relays.
+    pub(crate) control: &'static str,
+    /// Pauses something.
+    pub(crate) pause: &'static str,
+    /// Ends a pause.
+    pub(crate) resume: &'static str,
+    /// Locks a row for an operator.
+    pub(crate) lock_row: &'static str,
+    /// What a verb needs to know of a row.
+    pub(crate) row_state: &'static str,
+    /// Copies a dead letter into a new row.
+    pub(crate) replay: &'static str,
+    /// The id of a message's row.
+    pub(crate) row_id: &'static str,
+    /// Resolves a dead letter on an operator's word.
+    pub(crate) skip_dead: &'static str,
+    /// Makes a pending row a resolved dead letter on an operator's word.
+    pub(crate) skip_pending: &'static str,
+    /// Makes a pending row due.
+    pub(crate) retry_now: &'static str,
+    /// Gives back a row whose lease has expired.
+    pub(crate) release_expired: &'static str,
+    /// Tells the isolation level of the session, where there are levels, and in which column it stands.
+    pub(crate) isolation: Option<&'static str>,
+    pub(crate) isolation_column: usize,
     /// The database's clock.
     now: &'static str,
 }
@@ -58,9 +105,11 @@ pub(crate) struct Dialect {
 pub(crate) enum Claim {
     /// One statement that claims rows and returns them.
     One(&'static str),
-    /// A transaction: lock and return the rows, then claim them by id.
-    Two {
-        /// Locks and returns the rows as they were before the claim.
+    /// A transaction: for each event with due rows lock and return them, then claim them all by id.
+    Several {
+        /// The events with due rows, by their place in the request, the one with the oldest row first.
+        routes: &'static str,
+        /// Locks and returns the rows of one event as they were before the claim.
         select: &'static str,
         /// Claims them.
         update: &'static str,

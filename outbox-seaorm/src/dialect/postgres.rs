@@ -15,41 +15,63 @@ pub(super) const DIALECT: Dialect = Dialect {
     lock_keys: "INSERT INTO {keys} (ordering_key) VALUES :keys
         ON CONFLICT (ordering_key) DO UPDATE SET locked_at = statement_timestamp()",
     claim: Claim::One(
-        "WITH due AS (
-            SELECT id FROM {outbox}
-             WHERE finished_at IS NULL AND lane IS NULL
-               AND available_at <= :now AND lease_token IS NULL
-               AND (event_type, event_version) IN (:routes)
-             ORDER BY available_at, id
-             LIMIT :limit
-               FOR UPDATE SKIP LOCKED)
+        "WITH route AS (
+            SELECT r.event_type, r.event_version
+              FROM json_to_recordset(CAST(:routes AS json)) AS r (n integer, event_type text, event_version integer)
+             CROSS JOIN LATERAL (
+                SELECT available_at FROM {outbox}
+                 WHERE finished_at IS NULL AND lane IS NULL
+                   AND event_type = r.event_type AND event_version = r.event_version
+                   AND available_at <= :now AND lease_token IS NULL
+                 ORDER BY lane, available_at, id
+                 LIMIT 1) AS head
+             ORDER BY head.available_at, r.n),
+        due AS (
+            SELECT o.id
+              FROM route
+             CROSS JOIN LATERAL (
+                SELECT id FROM {outbox}
+                 WHERE finished_at IS NULL AND lane IS NULL
+                   AND event_type = route.event_type AND event_version = route.event_version
+                   AND available_at <= :now AND lease_token IS NULL
+                 ORDER BY lane, available_at, id
+                 LIMIT :limit
+                   FOR UPDATE SKIP LOCKED) AS o
+             LIMIT :limit)
         UPDATE {outbox} AS o
            SET status = 'claimed', attempts = o.attempts + 1, claims = o.claims + 1, claimed_by = :claimed_by,
                lease_token = :token, lease_expires_at = :now + make_interval(secs => :lease)
-          FROM due
-         WHERE o.id = due.id
+         WHERE o.id = ANY(ARRAY(SELECT id FROM due))
         RETURNING o.id, o.message_id, o.event_type, o.event_version, o.aggregate_type, o.aggregate_id,
             o.aggregate_version, o.ordering_key, CAST(o.payload AS text) AS payload, CAST(o.headers AS text) AS headers,
             o.correlation_id, o.causation_id, o.occurred_at, o.attempts, o.claims, o.available_at,
-            CAST(o.completed_handlers AS text) AS completed_handlers",
+            CAST(o.completed_handlers AS text) AS completed_handlers, o.replay_of",
     ),
-    select_expired: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+    find_expired: "SELECT candidate.id
+          FROM (SELECT (
+               SELECT x.id FROM {outbox} AS x
+                WHERE x.finished_at IS NULL AND x.lane IS NULL
+                  AND x.event_type = r.event_type AND x.event_version = r.event_version
+                  AND x.available_at <= :now AND x.lease_expires_at <= :now
+                  AND x.available_at <= COALESCE((
+                      SELECT f.available_at FROM {outbox} AS f
+                       WHERE f.finished_at IS NULL AND f.lane IS NULL
+                         AND f.event_type = r.event_type AND f.event_version = r.event_version
+                         AND f.available_at <= :now AND f.lease_token IS NULL
+                       ORDER BY f.lane, f.available_at, f.id
+                       LIMIT 1), :now)
+                ORDER BY x.lane, x.available_at, x.id
+                LIMIT 1) AS id
+              FROM json_to_recordset(CAST(:routes AS json)) AS r (n integer, event_type text, event_version integer)) AS picked
+          JOIN {outbox} AS candidate ON candidate.id = picked.id
+         ORDER BY candidate.available_at, candidate.id
+         LIMIT 1",
+    lock_expired: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, CAST(payload AS text) AS payload, CAST(headers AS text) AS headers, correlation_id,
             causation_id, occurred_at, attempts, claims, available_at,
-            CAST(completed_handlers AS text) AS completed_handlers, claimed_by, isolated
+            CAST(completed_handlers AS text) AS completed_handlers, replay_of, claimed_by, isolated
           FROM {outbox}
-         WHERE finished_at IS NULL AND lane IS NULL
-           AND available_at <= :now AND lease_expires_at <= :now
-           AND (event_type, event_version) IN (:routes)
-           AND available_at <= COALESCE((
-               SELECT available_at FROM {outbox}
-                WHERE finished_at IS NULL AND lane IS NULL
-                  AND available_at <= :now AND lease_token IS NULL
-                  AND (event_type, event_version) IN (:routes)
-                ORDER BY available_at, id
-                LIMIT 1), :now)
-         ORDER BY available_at, id
-         LIMIT 1
+         WHERE id = :id AND lease_expires_at <= :now
            FOR UPDATE SKIP LOCKED",
     take_over: "UPDATE {outbox}
            SET attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by, lease_token = :token,
@@ -69,6 +91,10 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', attempts = GREATEST(attempts - 1, 0), claimed_by = NULL, lease_token = NULL,
                lease_expires_at = NULL, isolated = false
          WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
+    mark_deleted: "DELETE FROM {outbox} WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
+    renew: "UPDATE {outbox} SET lease_expires_at = :now + make_interval(secs => :lease) WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
+    held: "SELECT id FROM {outbox} WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
+    resolve: "UPDATE {outbox} SET resolved_at = :now WHERE id = :id AND status = 'dead' AND resolved_at IS NULL",
     lock_failed: "SELECT id FROM {outbox}
          WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token
          ORDER BY id
@@ -80,7 +106,7 @@ pub(super) const DIALECT: Dialect = Dialect {
           JOIN {outbox} AS o ON o.id = f.id
          WHERE o.lease_token = :token",
     mark_failed: "UPDATE {outbox} AS o
-           SET status = m.status,
+           SET status = m.status, attempts = GREATEST(o.attempts - m.given_back, 0),
                available_at = CASE WHEN m.status = 'pending'
                    THEN :now + make_interval(secs => m.delay) ELSE o.available_at END,
                finished_at = CASE WHEN m.status = 'dead' THEN :now END,
@@ -88,21 +114,71 @@ pub(super) const DIALECT: Dialect = Dialect {
                completed_handlers = COALESCE(CAST(m.progress AS json), o.completed_handlers), error_class = COALESCE(m.class, o.error_class),
                last_error = COALESCE(m.error, o.last_error)
           FROM json_to_recordset(CAST(:marks AS json))
-            AS m (id bigint, status text, delay double precision, progress text, class text, error text)
+            AS m (id bigint, status text, given_back integer, delay double precision, progress text, class text, error text)
          WHERE o.id = m.id AND o.lease_token = :token",
-    purge: "WITH old AS (
+    lock_purge: "SELECT name FROM {control} WHERE kind = 'lock' AND name = 'purge' FOR UPDATE SKIP LOCKED",
+    purge_dispatched: "DELETE FROM {outbox}
+         WHERE id = ANY(ARRAY(
             SELECT id FROM {outbox}
-             WHERE finished_at IS NOT NULL AND finished_at < :now - make_interval(secs => :older_than)
-               AND status = 'dispatched'
+             WHERE finished_at IS NOT NULL AND finished_at < :now - make_interval(secs => :older_than) AND status = 'dispatched'
              ORDER BY finished_at
-             LIMIT :limit
-               FOR UPDATE SKIP LOCKED)
-        DELETE FROM {outbox} AS o USING old WHERE o.id = old.id",
+             LIMIT :limit))",
+    purge_resolved: "DELETE FROM {outbox}
+         WHERE id = ANY(ARRAY(
+            SELECT id FROM {outbox}
+             WHERE resolved_at IS NOT NULL AND resolved_at < :now - make_interval(secs => :older_than) AND status = 'dead'
+             ORDER BY resolved_at
+             LIMIT :limit))",
+    purge_history: "DELETE FROM {attempts}
+         WHERE id = ANY(ARRAY(
+            SELECT id FROM {attempts}
+             WHERE failed_at < :now - make_interval(secs => :older_than) AND NOT EXISTS (
+                SELECT 1 FROM {outbox} AS o
+                 WHERE o.id = {attempts}.outbox_id
+                   AND (o.finished_at IS NULL OR (o.status = 'dead' AND o.resolved_at IS NULL)))
+             ORDER BY failed_at
+             LIMIT :limit))",
     find: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, CAST(payload AS text) AS payload, CAST(headers AS text) AS headers, correlation_id,
             causation_id, occurred_at, attempts, claims, available_at,
-            CAST(completed_handlers AS text) AS completed_handlers, status, claimed_by, lease_token, lease_expires_at,
-            isolated, finished_at, error_class, last_error
+            CAST(completed_handlers AS text) AS completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, finished_at,
+            error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
+    announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)
+        VALUES ('relay', :relay, CAST(:handlers AS json), :now, :now + make_interval(secs => :lasts))
+        ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at, expires_at = excluded.expires_at",
+    forget: "DELETE FROM {control} WHERE kind = 'relay' AND expires_at <= :now",
+    withdraw: "DELETE FROM {control} WHERE kind = 'relay' AND name = :relay",
+    control: "SELECT kind, name, CAST(value AS text) AS value, set_by, reason, updated_at FROM {control}
+         WHERE kind IN ('pause-all', 'pause-event', 'pause-handler') OR (kind = 'relay' AND expires_at > :now)
+         ORDER BY kind, name",
+    pause: "INSERT INTO {control} (kind, name, set_by, reason, updated_at) VALUES (:kind, :name, :by, :reason, :now)
+        ON CONFLICT (kind, name) DO UPDATE SET set_by = excluded.set_by, reason = excluded.reason, updated_at = excluded.updated_at",
+    resume: "DELETE FROM {control} WHERE kind = :kind AND name = :name",
+    lock_row: "SELECT id FROM {outbox} WHERE id = :id FOR UPDATE",
+    row_state: "SELECT o.status, o.resolved_at IS NOT NULL AS resolved,
+            COALESCE(o.lease_expires_at <= :now, false) AS lease_expired,
+            EXISTS (SELECT 1 FROM {outbox} AS r WHERE r.replay_of = o.id) AS replayed, o.replay_of,
+            CAST(o.completed_handlers AS text) AS completed_handlers
+          FROM {outbox} AS o WHERE o.id = :id",
+    replay: "INSERT INTO {outbox} (message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, lane, payload, headers, correlation_id, causation_id, occurred_at, completed_handlers,
+            replay_of, replayed_by, replay_reason)
+        SELECT :message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version, ordering_key, lane,
+               payload, headers, correlation_id, message_id, occurred_at, CAST(:progress AS json), id, :by, :reason
+          FROM {outbox} WHERE id = :id",
+    row_id: "SELECT id FROM {outbox} WHERE message_id = :message_id",
+    skip_dead: "UPDATE {outbox} SET resolved_at = :now, replayed_by = :by, replay_reason = :reason WHERE id = :id AND status = 'dead'",
+    skip_pending: "UPDATE {outbox}
+           SET status = 'dead', finished_at = :now, resolved_at = :now, error_class = :class, last_error = :error,
+               replayed_by = :by, replay_reason = :reason
+         WHERE id = :id AND status = 'pending'",
+    retry_now: "UPDATE {outbox} SET available_at = CASE WHEN available_at > :now THEN :now ELSE available_at END
+         WHERE id = :id AND status = 'pending'",
+    release_expired: "UPDATE {outbox}
+           SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = false
+         WHERE id = :id AND lease_expires_at <= :now",
+    isolation: Some("SHOW transaction_isolation"),
+    isolation_column: 0,
     now: "statement_timestamp()",
 };

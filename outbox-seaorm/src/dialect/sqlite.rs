@@ -14,37 +14,60 @@ pub(super) const DIALECT: Dialect = Dialect {
     insert_once: "ON CONFLICT (message_id) DO NOTHING",
     lock_keys: "INSERT INTO {keys} (ordering_key) VALUES :keys
         ON CONFLICT (ordering_key) DO UPDATE SET locked_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now')",
-    claim: Claim::One(
-        "UPDATE {outbox}
-           SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
-               lease_token = :token, lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease)
-         WHERE id IN (
-            SELECT id FROM {outbox}
+    claim: Claim::Several {
+        routes: "SELECT n, head FROM (
+                SELECT r.n AS n,
+                    (SELECT f.available_at FROM {outbox} AS f
+                      WHERE f.finished_at IS NULL AND f.lane IS NULL
+                        AND f.event_type = r.event_type AND f.event_version = r.event_version
+                        AND f.available_at <= :now AND f.lease_token IS NULL
+                      ORDER BY f.lane, f.available_at, f.id
+                      LIMIT 1) AS head
+                  FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.event_type') AS event_type,
+                       json_extract(value, '$.event_version') AS event_version
+                  FROM json_each(:routes)) AS r)
+             WHERE head IS NOT NULL
+             ORDER BY head, n",
+        select: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
+            completed_handlers, replay_of
+              FROM {outbox}
              WHERE finished_at IS NULL AND lane IS NULL
+               AND event_type = :event_type AND event_version = :event_version
                AND available_at <= :now AND lease_token IS NULL
-               AND (event_type, event_version) IN (VALUES :routes)
-             ORDER BY available_at, id
-             LIMIT :limit)
-        RETURNING id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
-            ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
-            completed_handlers",
-    ),
-    select_expired: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
-            ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
-            completed_handlers, claimed_by, isolated
-          FROM {outbox}
-         WHERE finished_at IS NULL AND lane IS NULL
-           AND available_at <= :now AND lease_expires_at <= :now
-           AND (event_type, event_version) IN (VALUES :routes)
-           AND available_at <= COALESCE((
-               SELECT available_at FROM {outbox}
-                WHERE finished_at IS NULL AND lane IS NULL
-                  AND available_at <= :now AND lease_token IS NULL
-                  AND (event_type, event_version) IN (VALUES :routes)
-                ORDER BY available_at, id
-                LIMIT 1), :now)
-         ORDER BY available_at, id
+             ORDER BY lane, available_at, id
+             LIMIT :limit",
+        update: "UPDATE {outbox}
+               SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
+                   lease_token = :token, lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease)
+             WHERE id IN (SELECT value FROM json_each(:ids))",
+    },
+    find_expired: "SELECT candidate.id
+          FROM (SELECT (
+               SELECT x.id FROM {outbox} AS x
+                WHERE x.finished_at IS NULL AND x.lane IS NULL
+                  AND x.event_type = r.event_type AND x.event_version = r.event_version
+                  AND x.available_at <= :now AND x.lease_expires_at <= :now
+                  AND x.available_at <= COALESCE((
+                      SELECT f.available_at FROM {outbox} AS f
+                       WHERE f.finished_at IS NULL AND f.lane IS NULL
+                         AND f.event_type = r.event_type AND f.event_version = r.event_version
+                         AND f.available_at <= :now AND f.lease_token IS NULL
+                       ORDER BY f.lane, f.available_at, f.id
+                       LIMIT 1), :now)
+                ORDER BY x.lane, x.available_at, x.id
+                LIMIT 1) AS id
+              FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.event_type') AS event_type,
+                       json_extract(value, '$.event_version') AS event_version
+                  FROM json_each(:routes)) AS r) AS picked
+          JOIN {outbox} AS candidate ON candidate.id = picked.id
+         ORDER BY candidate.available_at, candidate.id
          LIMIT 1",
+    lock_expired: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
+            completed_handlers, replay_of, claimed_by, isolated
+          FROM {outbox}
+         WHERE id = :id AND lease_expires_at <= :now",
     take_over: "UPDATE {outbox}
            SET attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by, lease_token = :token,
                lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease), isolated = TRUE
@@ -63,6 +86,10 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', attempts = max(attempts - 1, 0), claimed_by = NULL, lease_token = NULL,
                lease_expires_at = NULL, isolated = FALSE
          WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
+    mark_deleted: "DELETE FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
+    renew: "UPDATE {outbox} SET lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease) WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
+    held: "SELECT id FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
+    resolve: "UPDATE {outbox} SET resolved_at = :now WHERE id = :id AND status = 'dead' AND resolved_at IS NULL",
     lock_failed: "SELECT id FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
     record_failed: "INSERT INTO {attempts}
             (outbox_id, message_id, attempt, relay, handler_id, error_class, error, failed_at)
@@ -72,7 +99,7 @@ pub(super) const DIALECT: Dialect = Dialect {
           JOIN {outbox} AS o ON o.id = json_extract(f.value, '$.id')
          WHERE o.lease_token = :token",
     mark_failed: "UPDATE {outbox} AS o
-           SET status = m.status,
+           SET status = m.status, attempts = max(o.attempts - m.given_back, 0),
                available_at = CASE WHEN m.status = 'pending'
                    THEN strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, printf('%+.6f seconds', m.delay))
                    ELSE o.available_at END,
@@ -81,22 +108,73 @@ pub(super) const DIALECT: Dialect = Dialect {
                completed_handlers = COALESCE(m.progress, o.completed_handlers), error_class = COALESCE(m.class, o.error_class),
                last_error = COALESCE(m.error, o.last_error)
           FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.status') AS status,
+                       json_extract(value, '$.given_back') AS given_back,
                        json_extract(value, '$.delay') AS delay, json_extract(value, '$.progress') AS progress,
                        json_extract(value, '$.class') AS class, json_extract(value, '$.error') AS error
                   FROM json_each(:marks)) AS m
          WHERE o.id = m.id AND o.lease_token = :token",
-    purge: "DELETE FROM {outbox}
+    lock_purge: "SELECT name FROM {control} WHERE kind = 'lock' AND name = 'purge'",
+    purge_dispatched: "DELETE FROM {outbox}
          WHERE id IN (
             SELECT id FROM {outbox}
-             WHERE finished_at IS NOT NULL
-               AND finished_at < strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :older_than)
-               AND status = 'dispatched'
+             WHERE finished_at IS NOT NULL AND finished_at < strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :older_than) AND status = 'dispatched'
              ORDER BY finished_at
+             LIMIT :limit)",
+    purge_resolved: "DELETE FROM {outbox}
+         WHERE id IN (
+            SELECT id FROM {outbox}
+             WHERE resolved_at IS NOT NULL AND resolved_at < strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :older_than) AND status = 'dead'
+             ORDER BY resolved_at
+             LIMIT :limit)",
+    purge_history: "DELETE FROM {attempts}
+         WHERE id IN (
+            SELECT id FROM {attempts}
+             WHERE failed_at < strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :older_than) AND NOT EXISTS (
+                SELECT 1 FROM {outbox} AS o
+                 WHERE o.id = {attempts}.outbox_id
+                   AND (o.finished_at IS NULL OR (o.status = 'dead' AND o.resolved_at IS NULL)))
+             ORDER BY failed_at
              LIMIT :limit)",
     find: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
-            completed_handlers, status, claimed_by, lease_token, lease_expires_at, isolated, finished_at, error_class,
-            last_error
+            completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, finished_at,
+            error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
+    announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)
+        VALUES ('relay', :relay, :handlers, :now, strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lasts))
+        ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at, expires_at = excluded.expires_at",
+    forget: "DELETE FROM {control} WHERE kind = 'relay' AND expires_at <= :now",
+    withdraw: "DELETE FROM {control} WHERE kind = 'relay' AND name = :relay",
+    control: "SELECT kind, name, value, set_by, reason, updated_at FROM {control}
+         WHERE kind IN ('pause-all', 'pause-event', 'pause-handler') OR (kind = 'relay' AND expires_at > :now)
+         ORDER BY kind, name",
+    pause: "INSERT INTO {control} (kind, name, set_by, reason, updated_at) VALUES (:kind, :name, :by, :reason, :now)
+        ON CONFLICT (kind, name) DO UPDATE SET set_by = excluded.set_by, reason = excluded.reason, updated_at = excluded.updated_at",
+    resume: "DELETE FROM {control} WHERE kind = :kind AND name = :name",
+    lock_row: "SELECT id FROM {outbox} WHERE id = :id",
+    row_state: "SELECT o.status, o.resolved_at IS NOT NULL AS resolved,
+            COALESCE(o.lease_expires_at <= :now, FALSE) AS lease_expired,
+            EXISTS (SELECT 1 FROM {outbox} AS r WHERE r.replay_of = o.id) AS replayed, o.replay_of,
+            o.completed_handlers
+          FROM {outbox} AS o WHERE o.id = :id",
+    replay: "INSERT INTO {outbox} (message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, lane, payload, headers, correlation_id, causation_id, occurred_at, completed_handlers,
+            replay_of, replayed_by, replay_reason)
+        SELECT :message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version, ordering_key, lane,
+               payload, headers, correlation_id, message_id, occurred_at, :progress, id, :by, :reason
+          FROM {outbox} WHERE id = :id",
+    row_id: "SELECT id FROM {outbox} WHERE message_id = :message_id",
+    skip_dead: "UPDATE {outbox} SET resolved_at = :now, replayed_by = :by, replay_reason = :reason WHERE id = :id AND status = 'dead'",
+    skip_pending: "UPDATE {outbox}
+           SET status = 'dead', finished_at = :now, resolved_at = :now, error_class = :class, last_error = :error,
+               replayed_by = :by, replay_reason = :reason
+         WHERE id = :id AND status = 'pending'",
+    retry_now: "UPDATE {outbox} SET available_at = CASE WHEN available_at > :now THEN :now ELSE available_at END
+         WHERE id = :id AND status = 'pending'",
+    release_expired: "UPDATE {outbox}
+           SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE
+         WHERE id = :id AND lease_expires_at <= :now",
+    isolation: None,
+    isolation_column: 0,
     now: "strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now')",
 };

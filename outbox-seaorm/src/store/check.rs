@@ -1,9 +1,13 @@
 //! Whether the tables are there and as this version needs them.
 
 use super::SeaOrmStore;
-use crate::dialect::{Fault, fault};
+use crate::{
+    convert::store_error,
+    dialect::{Fault, fault},
+};
 use outbox_core::{StoreError, store::StoreErrorKind};
 use sea_orm::{ConnectionTrait, DbErr, Statement};
+use std::sync::atomic::Ordering;
 
 /// Each table with all of its columns.
 const TABLES: [(&str, &str); 6] = [
@@ -32,7 +36,19 @@ pub(super) async fn check(store: &SeaOrmStore) -> Result<(), StoreError> {
             .await
             .map_err(|error| trouble(error, &table, "is older than this version"))?;
     }
+    let isolation = isolation(store).await.map_err(|error| store_error("read the isolation level", error))?;
+    if let Some(isolation) = isolation {
+        let is_read_committed = isolation.to_ascii_uppercase().replace('-', " ") == "READ COMMITTED";
+        store.is_read_committed.store(is_read_committed, Ordering::Relaxed);
+    }
     Ok(())
+}
+
+/// The isolation level of a statement outside a transaction, where there are levels.
+async fn isolation(store: &SeaOrmStore) -> Result<Option<String>, DbErr> {
+    let Some(sql) = store.dialect.isolation else { return Ok(None) };
+    let row = store.db.query_one_raw(Statement::from_string(store.dialect.backend, sql)).await?;
+    row.map(|row| row.try_get_by_index(store.dialect.isolation_column)).transpose()
 }
 
 async fn probe(store: &SeaOrmStore, columns: &str, table: &str) -> Result<(), DbErr> {
@@ -42,7 +58,7 @@ async fn probe(store: &SeaOrmStore, columns: &str, table: &str) -> Result<(), Db
 
 fn trouble(error: DbErr, table: &str, what: &str) -> StoreError {
     if fault(&error) != Fault::Schema {
-        return crate::convert::store_error("check the outbox's tables", error);
+        return store_error("check the outbox's tables", error);
     }
     let message = format!(
         "table {table} {what}: run the outbox's migrations, by adding `outbox_seaorm::migrations()` to your Migrator or calling `outbox_seaorm::migrate`"

@@ -3,23 +3,25 @@
 use super::SeaOrmStore;
 use crate::{
     convert::{claimed_row, due_at, store_error, unreadable_row},
-    dialect::{Claim, begin_relay},
+    dialect::Claim,
     sql::Holes,
 };
 use outbox_core::{
     StoreError,
-    store::{ClaimRequest, Claimed},
+    store::{ClaimRequest, Claimed, Route},
 };
-use sea_orm::{ConnectionTrait, DbErr, QueryResult};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult};
 
 pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
     let holes = store.claim_holes(request);
     let claimed = match store.dialect.claim {
-        Claim::One(sql) => store.db.query_all_raw(store.statement(sql, &holes)).await,
-        Claim::Two { select, update } => select_then_update(store, select, update, holes).await,
+        Claim::One(sql) => store.query(sql, &holes).await,
+        Claim::Several { routes, select, update } => {
+            several(store, request, [routes, select, update], holes).await
+        }
     };
     let claimed = claimed.map_err(|error| store_error("claim rows", error))?;
-    let counted = u32::from(matches!(store.dialect.claim, Claim::Two { .. }));
+    let counted = u32::from(matches!(store.dialect.claim, Claim::Several { .. }));
     let mut rows = Vec::with_capacity(claimed.len());
     let mut unreadable = Vec::new();
     for row in &claimed {
@@ -37,14 +39,25 @@ pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Re
 }
 
 /// Returns the rows as they were before the claim.
-async fn select_then_update(
+async fn several(
     store: &SeaOrmStore,
-    select: &str,
-    update: &str,
+    request: &ClaimRequest<'_>,
+    [routes, select, update]: [&'static str; 3],
     holes: Holes,
 ) -> Result<Vec<QueryResult>, DbErr> {
-    let tx = begin_relay(&store.db, store.dialect.backend).await?;
-    let rows = tx.query_all_raw(store.statement(select, &holes)).await?;
+    let tx = store.begin().await?;
+    let mut rows = Vec::new();
+    for route in due_routes(store, &tx, request, routes, &holes).await? {
+        let taken = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let Some(rest) = request.limit.checked_sub(taken).filter(|rest| *rest > 0) else { break };
+        let holes = store
+            .dialect
+            .at(request.now)
+            .with("event_type", route.event_type)
+            .with("event_version", i32::from(route.event_version))
+            .with("limit", i64::from(rest));
+        rows.extend(tx.query_all_raw(store.statement(select, &holes)).await?);
+    }
     let ids = rows.iter().map(|row| row.try_get::<i64>("", "id")).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
         let holes = holes.with("ids", store.dialect.ids(ids.into_iter()));
@@ -52,4 +65,23 @@ async fn select_then_update(
     }
     tx.commit().await?;
     Ok(rows)
+}
+
+/// The events that have due rows. Of a single one nothing needs to be asked.
+async fn due_routes(
+    store: &SeaOrmStore,
+    tx: &DatabaseTransaction,
+    request: &ClaimRequest<'_>,
+    routes: &str,
+    holes: &Holes,
+) -> Result<Vec<Route>, DbErr> {
+    if let [only] = request.routes {
+        return Ok(vec![*only]);
+    }
+    let mut due = Vec::new();
+    for row in tx.query_all_raw(store.statement(routes, holes)).await? {
+        let place = usize::try_from(row.try_get::<i64>("", "n")?).unwrap_or(usize::MAX);
+        due.extend(request.routes.get(place).copied());
+    }
+    Ok(due)
 }

@@ -2,24 +2,40 @@
 
 mod check;
 mod claim;
+mod control;
 mod mark;
+mod operate;
+mod purge;
+mod renew;
 mod retry;
 mod take_over;
 
 use crate::{
     convert::{outbox_row, store_error},
     dialect::{Dialect, begin_relay},
-    sql::{Hole, Holes, statement},
+    sql::{Holes, statement},
     tables::{QuotedNames, TableNames},
 };
 use chrono::{DateTime, Utc};
 use outbox_core::{
-    MessageId, OutboxRow, OutboxStore, StoreError,
-    store::{ClaimRequest, Claimed, Mark, MarkReport, Purge, TakeOver, TakenOver},
+    MessageId, OutboxRow, OutboxStore, RowId, StoreError,
+    row::LeaseToken,
+    store::{
+        Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, Purge, Purged, Renewal, TakeOver,
+        TakenOver,
+    },
 };
 use retry::retried;
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Statement};
-use std::fmt;
+use sea_orm::DbBackend;
+use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, QueryResult, Statement};
+use serde_json::json;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// The outbox of a SeaORM connection, for a [`Relay`](outbox_core::Relay).
 ///
@@ -31,6 +47,8 @@ pub struct SeaOrmStore {
     db: DatabaseConnection,
     dialect: &'static Dialect,
     names: QuotedNames,
+    /// Whether a statement outside a transaction is READ COMMITTED anyway. Not known before the tables are checked.
+    is_read_committed: Arc<AtomicBool>,
 }
 
 impl SeaOrmStore {
@@ -51,7 +69,10 @@ impl SeaOrmStore {
     pub fn with_tables(db: DatabaseConnection, tables: TableNames) -> Self {
         let backend = db.get_database_backend();
         match Dialect::of(backend) {
-            Ok(dialect) => Self { db, dialect, names: tables.for_backend(backend) },
+            Ok(dialect) => {
+                let is_read_committed = Arc::new(AtomicBool::new(backend == DbBackend::Sqlite));
+                Self { db, dialect, names: tables.for_backend(backend), is_read_committed }
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -69,18 +90,45 @@ impl SeaOrmStore {
         Ok(db.execute_raw(self.statement(sql, holes)).await?.rows_affected())
     }
 
+    /// A transaction of the relay.
+    async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
+        begin_relay(&self.db, self.dialect.backend).await
+    }
+
+    /// One statement, READ COMMITTED whatever the session's default is.
+    async fn query(&self, sql: &str, holes: &Holes) -> Result<Vec<QueryResult>, DbErr> {
+        let statement = self.statement(sql, holes);
+        if self.is_read_committed.load(Ordering::Relaxed) {
+            return self.db.query_all_raw(statement).await;
+        }
+        let tx = self.begin().await?;
+        let rows = tx.query_all_raw(statement).await?;
+        tx.commit().await?;
+        Ok(rows)
+    }
+
+    /// As [`query`](Self::query), for a statement that returns no rows. Returns how many it changed.
+    async fn write(&self, sql: &str, holes: &Holes) -> Result<u64, DbErr> {
+        if self.is_read_committed.load(Ordering::Relaxed) {
+            return self.execute(&self.db, sql, holes).await;
+        }
+        let tx = self.begin().await?;
+        let changed = self.execute(&tx, sql, holes).await?;
+        tx.commit().await?;
+        Ok(changed)
+    }
+
     /// The holes that all statements of a claim share.
     fn claim_holes(&self, request: &ClaimRequest<'_>) -> Holes {
-        let route = |route: &outbox_core::store::Route| {
-            vec![route.event_type.into(), i32::from(route.event_version).into()]
-        };
+        let route = |(n, route): (usize, &outbox_core::store::Route)| json!({ "n": n, "event_type": route.event_type, "event_version": route.event_version });
+        let routes: Vec<_> = request.routes.iter().enumerate().map(route).collect();
         self.dialect
             .at(request.now)
             .with("claimed_by", request.claimed_by)
             .with("token", request.token.0)
             .with("lease", self.dialect.span(request.lease))
             .with("limit", i64::from(request.limit))
-            .with("routes", Hole::Rows(request.routes.iter().map(route).collect()))
+            .with("routes", serde_json::Value::from(routes).to_string())
     }
 }
 
@@ -115,23 +163,29 @@ impl OutboxStore for SeaOrmStore {
         mark::mark(self, marks, now).await
     }
 
-    async fn purge(&self, purge: &Purge) -> Result<u64, StoreError> {
-        let holes = self
-            .dialect
-            .at(purge.now)
-            .with("older_than", self.dialect.span_ago(purge.older_than))
-            .with("limit", i64::from(purge.limit));
-        let delete = || async {
-            let deleted: Result<u64, DbErr> = async {
-                let tx = begin_relay(&self.db, self.dialect.backend).await?;
-                let deleted = self.execute(&tx, self.dialect.purge, &holes).await?;
-                tx.commit().await?;
-                Ok(deleted)
-            }
-            .await;
-            deleted.map_err(|error| store_error("purge finished rows", error))
+    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Vec<(RowId, LeaseToken)>, StoreError> {
+        renew::renew(self, renewal).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        retried(|| purge::purge(self, purge)).await
+    }
+
+    async fn announce(&self, announcement: &Announcement<'_>) -> Result<(), StoreError> {
+        retried(|| control::announce(self, announcement)).await
+    }
+
+    async fn withdraw(&self, relay: &str) -> Result<(), StoreError> {
+        let holes = Holes::default().with("relay", relay);
+        let write = || async {
+            let written = self.write(self.dialect.withdraw, &holes).await;
+            written.map(drop).map_err(|error| store_error("withdraw the relay", error))
         };
-        retried(delete).await
+        retried(write).await
+    }
+
+    async fn control(&self, now: Option<DateTime<Utc>>) -> Result<Control, StoreError> {
+        control::read(self, now).await
     }
 
     async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {

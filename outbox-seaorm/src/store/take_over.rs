@@ -1,10 +1,7 @@
 //! claimed, lease expired → claimed anew and alone, or dead.
 
 use super::SeaOrmStore;
-use crate::{
-    convert::{claimed_row, store_error, unreadable_row},
-    dialect::begin_relay,
-};
+use crate::convert::{claimed_row, store_error, unreadable_row};
 use outbox_core::{
     ErrorClass, RowId, StoreError,
     decide::{Expiry, LEASE_EXPIRED, decide_expired},
@@ -17,22 +14,21 @@ use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult};
 const MAX_BURIED: usize = 100;
 
 pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-    let holes = store.claim_holes(&request.claim);
-    let tx = begin_relay(&store.db, store.dialect.backend).await.map_err(failed)?;
-    let found =
-        tx.query_one_raw(store.statement(store.dialect.select_expired, &holes)).await.map_err(failed)?;
-    tx.rollback().await.map_err(failed)?;
-    Ok(found.is_some())
+    let find = store.statement(store.dialect.find_expired, &store.claim_holes(&request.claim));
+    Ok(store.db.query_one_raw(find).await.map_err(failed)?.is_some())
 }
 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
-    let tx = begin_relay(&store.db, store.dialect.backend).await.map_err(failed)?;
-    let select = store.statement(store.dialect.select_expired, &store.claim_holes(&request.claim));
+    let tx = store.begin().await.map_err(failed)?;
+    let holes = store.claim_holes(&request.claim);
+    let find = store.statement(store.dialect.find_expired, &holes);
     while taken.buried.len() < MAX_BURIED {
-        let Some(row) = tx.query_one_raw(select.clone()).await.map_err(failed)? else {
-            break;
-        };
+        let Some(found) = tx.query_one_raw(find.clone()).await.map_err(failed)? else { break };
+        let id = found.try_get::<i64>("", "id").map_err(failed)?;
+        let lock = store.statement(store.dialect.lock_expired, &holes.clone().with("id", id));
+        // Somebody else is taking it over at this moment; the next look finds another.
+        let Some(row) = tx.query_one_raw(lock).await.map_err(failed)? else { break };
         match end_attempt(store, &tx, request, &row).await? {
             Ended::Alone(row) => {
                 taken.row = Some(*row);
@@ -48,7 +44,6 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
     tx.commit().await.map_err(failed)?;
     Ok(taken)
 }
-
 enum Ended {
     Alone(Box<ClaimedRow>),
     Unreadable(UnreadableRow),

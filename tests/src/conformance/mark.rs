@@ -140,6 +140,7 @@ pub async fn marks_of_several_claims_and_kinds_are_written_together(subject: &im
             id: row.id,
             token,
             transition,
+            replay_of: None,
         }));
     }
     assert_eq!(subject.store().mark(&marks, at(1)).await.unwrap(), MarkReport { marked: 6, lost: 0 });

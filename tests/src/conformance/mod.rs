@@ -1,8 +1,11 @@
 //! The contract of a store, for all of them. Times are pinned, so nothing waits.
 
 pub mod claim;
+pub mod control;
 pub mod mark;
+pub mod operate;
 pub mod purge;
+pub mod renew;
 pub mod take_over;
 pub mod values;
 
@@ -80,7 +83,12 @@ pub async fn mark(
     transition: &Transition,
     now: Option<DateTime<Utc>>,
 ) -> MarkReport {
-    let mark = |row: &ClaimedRow| Mark { id: row.id, token, transition: transition.clone() };
+    let mark = |row: &ClaimedRow| Mark {
+        id: row.id,
+        token,
+        transition: transition.clone(),
+        replay_of: row.replay_of,
+    };
     let marks: Vec<_> = rows.iter().map(mark).collect();
     subject.store().mark(&marks, now).await.unwrap()
 }

@@ -10,14 +10,14 @@ use outbox_core::{
     Envelope, ErrorClass, OutboxStore,
     decide::{AttemptOutcome, FailedAttempt, Transition},
     row::Progress,
-    store::{ClaimRequest, Purge, Route},
+    store::{ClaimRequest, Finished, Purge, Route},
 };
 use std::time::Duration;
 
 const WEEK: u64 = 7 * 24 * 60 * 60;
 
 fn purge(limit: u32, now: Option<chrono::DateTime<chrono::Utc>>) -> Purge {
-    Purge { older_than: Duration::from_secs(WEEK), limit, now }
+    Purge { finished: Finished::Dispatched, older_than: Duration::from_secs(WEEK), limit, now }
 }
 
 async fn remain(subject: &impl Subject, envelopes: &[Envelope]) -> Vec<bool> {
@@ -53,7 +53,7 @@ pub async fn age_alone_proves_nothing(subject: &impl Subject) {
         }
     }
     let year = i64::try_from(WEEK).unwrap() * 52;
-    assert_eq!(subject.store().purge(&purge(1000, at(year))).await.unwrap(), 1);
+    assert_eq!(subject.store().purge(&purge(1000, at(year))).await.unwrap().rows, 1);
     assert_eq!(remain(subject, &envelopes).await, [false, true, true, true, true, true]);
 }
 
@@ -63,8 +63,8 @@ pub async fn a_dispatched_row_stays_for_the_whole_retention(subject: &impl Subje
     let (token, rows) = claim(subject, 1, at(0)).await;
     mark(subject, token, &rows, &Transition::Dispatched, at(1000)).await;
     let week = i64::try_from(WEEK).unwrap();
-    assert_eq!(subject.store().purge(&purge(10, at(1000 + week))).await.unwrap(), 0);
-    assert_eq!(subject.store().purge(&purge(10, at(1001 + week))).await.unwrap(), 1);
+    assert_eq!(subject.store().purge(&purge(10, at(1000 + week))).await.unwrap().rows, 0);
+    assert_eq!(subject.store().purge(&purge(10, at(1001 + week))).await.unwrap().rows, 1);
 }
 
 pub async fn a_purge_deletes_at_most_its_limit(subject: &impl Subject) {
@@ -74,7 +74,7 @@ pub async fn a_purge_deletes_at_most_its_limit(subject: &impl Subject) {
     let year = at(i64::try_from(WEEK).unwrap() * 52);
     let mut deleted = Vec::new();
     for _ in 0..4 {
-        deleted.push(subject.store().purge(&purge(4, year)).await.unwrap());
+        deleted.push(subject.store().purge(&purge(4, year)).await.unwrap().rows);
     }
     assert_eq!(deleted, [4, 4, 2, 0]);
 }
@@ -117,7 +117,7 @@ pub async fn a_purge_deletes_exactly_what_was_dispatched_before_the_retention(su
     }
     for now in [50, 150, 200, 250, 10_000] {
         let older_than = Duration::from_secs(50);
-        let purge = Purge { older_than, limit: 100, now: at(now) };
+        let purge = Purge { finished: Finished::Dispatched, older_than, limit: 100, now: at(now) };
         subject.store().purge(&purge).await.unwrap();
         for (way, second, envelope) in &rows {
             let is_there = subject.store().find(envelope.message_id).await.unwrap().is_some();

@@ -1,4 +1,4 @@
--- Pauses, and the handlers of each live relay.
+-- Pauses, the handlers of each live relay, and the lock of the purge.
 CREATE TABLE IF NOT EXISTS {control} (
     kind        VARCHAR(32)   NOT NULL,
     name        VARCHAR(200)  NOT NULL,
@@ -9,3 +9,4 @@ CREATE TABLE IF NOT EXISTS {control} (
     expires_at  DATETIME(6),
     PRIMARY KEY (kind, name)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+INSERT IGNORE INTO {control} (kind, name) VALUES ('lock', 'purge');

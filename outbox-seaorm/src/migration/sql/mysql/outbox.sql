@@ -46,13 +46,12 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     CONSTRAINT {name:outbox_replay} CHECK (replay_of IS NULL OR replayed_by IS NOT NULL),
     UNIQUE KEY {name:outbox_message_id} (message_id),
     -- The claim of unordered rows.
-    KEY {name:outbox_live} (finished_at, lane, available_at, id),
-    -- Live rows by event.
-    KEY {name:outbox_live_event} (finished_at, event_type, event_version, available_at, id),
+    KEY {name:outbox_live} (finished_at, event_type, event_version, lane, available_at, id),
     -- The claim of ordered rows.
     KEY {name:outbox_live_lane} (finished_at, lane, id),
     -- Dead letters that nobody has resolved.
     KEY {name:outbox_unresolved} (error_class, resolved_at, ordering_key),
+    KEY {name:outbox_resolved_at} (resolved_at),
     -- A dead row is replayed once.
     UNIQUE KEY {name:outbox_replay_of} (replay_of)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

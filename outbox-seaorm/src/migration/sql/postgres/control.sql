@@ -1,4 +1,4 @@
--- Pauses, and the handlers of each live relay.
+-- Pauses, the handlers of each live relay, and the lock of the purge.
 CREATE TABLE IF NOT EXISTS {control} (
     kind        text         NOT NULL,
     name        text         NOT NULL,
@@ -9,3 +9,4 @@ CREATE TABLE IF NOT EXISTS {control} (
     expires_at  timestamptz,
     PRIMARY KEY (kind, name)
 );
+INSERT INTO {control} (kind, name) VALUES ('lock', 'purge') ON CONFLICT (kind, name) DO NOTHING;

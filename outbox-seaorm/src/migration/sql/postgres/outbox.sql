@@ -54,11 +54,9 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     autovacuum_analyze_scale_factor = 0,
     autovacuum_analyze_threshold = 50000
 );
--- The claim of unordered rows. Only live rows are in it, so history costs nothing.
-CREATE INDEX IF NOT EXISTS {name:outbox_live} ON {outbox} (available_at, id)
-    WHERE finished_at IS NULL AND lane IS NULL;
--- Live rows by event: what is late, and the claim when others stand in front.
-CREATE INDEX IF NOT EXISTS {name:outbox_live_event} ON {outbox} (event_type, event_version, available_at, id)
+-- The claim of unordered rows (lane IS NULL), and what is late. By event, so that rows which a relay cannot read cost its
+-- claims nothing. Only live rows are in it, so history costs nothing either.
+CREATE INDEX IF NOT EXISTS {name:outbox_live} ON {outbox} (event_type, event_version, lane, available_at, id)
     WHERE finished_at IS NULL;
 -- The claim of ordered rows.
 CREATE INDEX IF NOT EXISTS {name:outbox_live_lane} ON {outbox} (lane, id)
@@ -70,6 +68,8 @@ CREATE INDEX IF NOT EXISTS {name:outbox_unresolved} ON {outbox} (ordering_key, i
 -- The purge.
 CREATE INDEX IF NOT EXISTS {name:outbox_finished_at} ON {outbox} (finished_at)
     WHERE finished_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {name:outbox_resolved_at} ON {outbox} (resolved_at)
+    WHERE resolved_at IS NOT NULL;
 -- A dead row is replayed once; when its replay dies, that one is replayed.
 CREATE UNIQUE INDEX IF NOT EXISTS {name:outbox_replay_of} ON {outbox} (replay_of)
     WHERE replay_of IS NOT NULL;

@@ -1,4 +1,4 @@
--- Pauses, and the handlers of each live relay.
+-- Pauses, the handlers of each live relay, and the lock of the purge.
 CREATE TABLE IF NOT EXISTS {control} (
     kind        TEXT NOT NULL,
     name        TEXT NOT NULL,
@@ -9,3 +9,4 @@ CREATE TABLE IF NOT EXISTS {control} (
     expires_at  TEXT,
     PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
+INSERT INTO {control} (kind, name) VALUES ('lock', 'purge') ON CONFLICT (kind, name) DO NOTHING;

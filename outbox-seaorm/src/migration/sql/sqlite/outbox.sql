@@ -47,10 +47,7 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     CONSTRAINT {name:outbox_replay} CHECK (replay_of IS NULL OR replayed_by IS NOT NULL)
 );
 -- The claim of unordered rows.
-CREATE INDEX IF NOT EXISTS {index:outbox_live} ON {bare:outbox} (available_at, id)
-    WHERE finished_at IS NULL AND lane IS NULL;
--- Live rows by event.
-CREATE INDEX IF NOT EXISTS {index:outbox_live_event} ON {bare:outbox} (event_type, event_version, available_at, id)
+CREATE INDEX IF NOT EXISTS {index:outbox_live} ON {bare:outbox} (event_type, event_version, lane, available_at, id)
     WHERE finished_at IS NULL;
 -- The claim of ordered rows.
 CREATE INDEX IF NOT EXISTS {index:outbox_live_lane} ON {bare:outbox} (lane, id)
@@ -61,6 +58,8 @@ CREATE INDEX IF NOT EXISTS {index:outbox_unresolved} ON {bare:outbox} (ordering_
 -- The purge.
 CREATE INDEX IF NOT EXISTS {index:outbox_finished_at} ON {bare:outbox} (finished_at)
     WHERE finished_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {index:outbox_resolved_at} ON {bare:outbox} (resolved_at)
+    WHERE resolved_at IS NOT NULL;
 -- A dead row is replayed once.
 CREATE UNIQUE INDEX IF NOT EXISTS {index:outbox_replay_of} ON {bare:outbox} (replay_of)
     WHERE replay_of IS NOT NULL;

@@ -1,0 +1,100 @@
+//! A store between a relay and another store, which can refuse what it is asked.
+
+use crate::conformance::Time;
+use outbox_core::{
+    MessageId, OutboxRow, OutboxStore, RowId, StoreError,
+    row::LeaseToken,
+    store::{
+        Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, Purge, Purged, Renewal,
+        StoreErrorKind, TakeOver, TakenOver,
+    },
+};
+use std::{fmt, sync::Arc};
+
+/// What a store is asked.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // Named after the methods.
+pub enum Asked<'a> {
+    Check,
+    Claim,
+    TakeOver,
+    HasExpired,
+    Mark(&'a [Mark]),
+    Renew,
+    Purge,
+    Announce,
+    Control,
+}
+
+/// Hands everything on, unless the judge refuses it.
+#[derive(Clone)]
+pub struct Interposed<S> {
+    store: S,
+    judge: Arc<dyn Fn(Asked<'_>) -> Option<StoreErrorKind> + Send + Sync>,
+}
+
+impl<S> Interposed<S> {
+    /// The judge says with which kind of error something fails.
+    pub fn new(
+        store: S,
+        judge: impl Fn(Asked<'_>) -> Option<StoreErrorKind> + Send + Sync + 'static,
+    ) -> Self {
+        Self { store, judge: Arc::new(judge) }
+    }
+
+    fn ask(&self, asked: Asked<'_>) -> Result<&S, StoreError> {
+        (self.judge)(asked).map_or(Ok(&self.store), |kind| Err(StoreError::new(kind, "refused")))
+    }
+}
+
+impl<S> fmt::Debug for Interposed<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interposed")
+    }
+}
+
+impl<S: OutboxStore> OutboxStore for Interposed<S> {
+    async fn check(&self) -> Result<(), StoreError> {
+        self.ask(Asked::Check)?.check().await
+    }
+
+    async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
+        self.ask(Asked::Claim)?.claim(request).await
+    }
+
+    async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
+        self.ask(Asked::TakeOver)?.take_over(request).await
+    }
+
+    async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
+        self.ask(Asked::HasExpired)?.has_expired(request).await
+    }
+
+    async fn mark(&self, marks: &[Mark], now: Option<Time>) -> Result<MarkReport, StoreError> {
+        self.ask(Asked::Mark(marks))?.mark(marks, now).await
+    }
+
+    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Vec<(RowId, LeaseToken)>, StoreError> {
+        self.ask(Asked::Renew)?.renew(renewal).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        self.ask(Asked::Purge)?.purge(purge).await
+    }
+
+    async fn announce(&self, announcement: &Announcement<'_>) -> Result<(), StoreError> {
+        self.ask(Asked::Announce)?.announce(announcement).await
+    }
+
+    async fn withdraw(&self, relay: &str) -> Result<(), StoreError> {
+        self.store.withdraw(relay).await
+    }
+
+    async fn control(&self, now: Option<Time>) -> Result<Control, StoreError> {
+        self.ask(Asked::Control)?.control(now).await
+    }
+
+    async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {
+        self.store.find(id).await
+    }
+}
