@@ -14,6 +14,7 @@ for_each_database! {
     a_relay_that_was_stopped_past_its_lease_changes_nothing_when_it_resumes,
     a_handler_that_kills_its_process_dies_alone,
     a_relay_that_is_killed_loses_nothing,
+    a_relay_that_is_killed_at_any_step_of_a_pass_loses_nothing,
 }
 
 fn order(order_id: i32, total_cents: i64) -> Envelope {
@@ -92,4 +93,40 @@ async fn a_relay_that_is_killed_loses_nothing(database: &TestDatabase) {
     let output = Process::start(&["drain", &database.url]).output().await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(database.count("outbox WHERE status = 'dispatched'").await, 11);
+}
+
+/// Every place of a pass: before and after each thing that the store is asked.
+const STEPS: [&str; 9] = [
+    "control:1",
+    "take-over:1",
+    "taken-over:1",
+    "claim:1",
+    "claimed:1",
+    "mark:1",
+    "marked:1",
+    "claimed:2",
+    "mark:2",
+];
+
+async fn a_relay_that_is_killed_at_any_step_of_a_pass_loses_nothing(database: &TestDatabase) {
+    create_tables(database).await;
+    let subject = Sql::new(database);
+    let mut orders = 0;
+    for step in STEPS {
+        let envelopes: Vec<_> = (0..150).map(|n| order(orders + n, 1)).collect();
+        orders += 150;
+        subject.append(&envelopes).await;
+        let killed = Process::start(&[step, &database.url]).output().await;
+        let said = String::from_utf8_lossy(&killed.stderr);
+        assert!(!killed.status.success(), "{step} was never reached: {said}");
+        let output = Process::start(&["drain", &database.url]).output().await;
+        assert!(output.status.success(), "{step}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(database.count("outbox WHERE status = 'dispatched'").await, i64::from(orders), "{step}");
+        let handled = database.count("(SELECT DISTINCT order_id FROM handled) AS seen").await;
+        assert_eq!(handled, i64::from(orders), "{step}");
+        // What ran twice ran in two attempts of one message.
+        let repeated =
+            "(SELECT order_id FROM handled GROUP BY order_id, attempt HAVING COUNT(*) > 1) AS twice";
+        assert_eq!(database.count(repeated).await, 0, "{step}");
+    }
 }

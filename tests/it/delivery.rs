@@ -164,12 +164,12 @@ async fn a_handler_whose_lease_is_lost_is_cut_off_and_its_mark_comes_too_late(da
     };
     let sql = format!("UPDATE outbox SET lease_token = {token}, claimed_by = {owner}");
     database.db.execute_unprepared(&sql).await.unwrap();
-    let owned = subject.row(&envelope).await;
+    let theirs = subject.row(&envelope).await;
     let report = pass.await.unwrap();
     assert_eq!((report.lost, report.dispatched), (1, 0), "{report:?}");
     assert_eq!(
         subject.row(&envelope).await.lease.map(|lease| lease.token),
-        owned.lease.map(|lease| lease.token)
+        theirs.lease.map(|lease| lease.token)
     );
 }
 
@@ -374,7 +374,8 @@ async fn while_what_a_handler_needs_is_down_no_attempt_is_used_and_only_probes_a
     };
     let router = Router::builder().on("tests.publish", handler).build().unwrap();
     let running = Running::start(
-        Relay::new(store.clone(), router).with_config(RelayConfig { concurrency: 4, ..fast() }),
+        Relay::new(store.clone(), router)
+            .with_config(RelayConfig { concurrency: 4, ..RelayConfig::default() }),
     );
     tokio::time::sleep(Duration::from_mins(30)).await;
     let called = calls.load(SeqCst);

@@ -50,3 +50,15 @@ mod faults;
 
 /// Delivery that neither loses nor lies: renewal, circuits, pauses, retention, health.
 mod delivery;
+
+/// Random lives of many rows: the SQL stores do what the model in memory does, and both what was decided.
+mod model;
+
+/// What a claim costs: the same, whatever stands in its way.
+mod cost;
+
+/// Isolation levels: the relay's own, whatever the server's default is, and producers beside it.
+mod isolation;
+
+/// Databases that go away, come back, or only let themselves be read.
+mod outage;

@@ -1,4 +1,4 @@
-//! A store between a relay and another store, which can refuse what it is asked.
+//! A store between a relay and another store, which can refuse what it is asked, or lose the answer.
 
 use crate::conformance::Time;
 use outbox_core::{
@@ -17,13 +17,39 @@ use std::{fmt, sync::Arc};
 pub enum Asked<'a> {
     Check,
     Claim,
+    /// The claim was made.
+    Claimed,
     TakeOver,
+    /// The take-over was made.
+    TakenOver,
     HasExpired,
     Mark(&'a [Mark]),
+    /// The marks were written.
+    Marked(&'a [Mark]),
     Renew,
     Purge,
     Announce,
     Control,
+}
+
+impl Asked<'_> {
+    /// Its name, as in `claimed`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Claim => "claim",
+            Self::Claimed => "claimed",
+            Self::TakeOver => "take-over",
+            Self::TakenOver => "taken-over",
+            Self::HasExpired => "has-expired",
+            Self::Mark(_) => "mark",
+            Self::Marked(_) => "marked",
+            Self::Renew => "renew",
+            Self::Purge => "purge",
+            Self::Announce => "announce",
+            Self::Control => "control",
+        }
+    }
 }
 
 /// Hands everything on, unless the judge refuses it.
@@ -59,11 +85,15 @@ impl<S: OutboxStore> OutboxStore for Interposed<S> {
     }
 
     async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
-        self.ask(Asked::Claim)?.claim(request).await
+        let claimed = self.ask(Asked::Claim)?.claim(request).await?;
+        self.ask(Asked::Claimed)?;
+        Ok(claimed)
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
-        self.ask(Asked::TakeOver)?.take_over(request).await
+        let taken = self.ask(Asked::TakeOver)?.take_over(request).await?;
+        self.ask(Asked::TakenOver)?;
+        Ok(taken)
     }
 
     async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
@@ -71,7 +101,9 @@ impl<S: OutboxStore> OutboxStore for Interposed<S> {
     }
 
     async fn mark(&self, marks: &[Mark], now: Option<Time>) -> Result<MarkReport, StoreError> {
-        self.ask(Asked::Mark(marks))?.mark(marks, now).await
+        let report = self.ask(Asked::Mark(marks))?.mark(marks, now).await?;
+        self.ask(Asked::Marked(marks))?;
+        Ok(report)
     }
 
     async fn renew(&self, renewal: &Renewal<'_>) -> Result<Vec<(RowId, LeaseToken)>, StoreError> {

@@ -1,4 +1,4 @@
-//! A connection that breaks at the worst moment: after the server has committed, before the client knows.
+//! Connections that break: at the worst moment (after the server has committed, before the client knows), or all at once.
 
 use std::sync::{
     Arc,
@@ -7,6 +7,7 @@ use std::sync::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
 };
 
 /// Stands between a pool and its server.
@@ -15,6 +16,7 @@ pub struct Proxy {
     /// The URL that leads through the proxy.
     pub url: String,
     armed: Arc<AtomicBool>,
+    is_cut: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -30,8 +32,19 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("{scheme}://{login}@{}/{database}", listener.local_addr().unwrap());
         let armed = Arc::new(AtomicBool::new(false));
-        tokio::spawn(accept(listener, server.to_owned(), armed.clone()));
-        Self { url, armed }
+        let (is_cut, cut) = watch::channel(false);
+        tokio::spawn(accept(listener, server.to_owned(), armed.clone(), cut));
+        Self { url, armed, is_cut }
+    }
+
+    /// Every connection breaks, and new ones break at once, until it is mended.
+    pub fn cut(&self) {
+        self.is_cut.send_replace(true);
+    }
+
+    /// New connections work again.
+    pub fn mend(&self) {
+        self.is_cut.send_replace(false);
     }
 
     /// The next COMMIT is executed, and its answer is lost with the connection.
@@ -40,10 +53,19 @@ impl Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: String, armed: Arc<AtomicBool>) {
+async fn accept(listener: TcpListener, server: String, armed: Arc<AtomicBool>, cut: watch::Receiver<bool>) {
     while let Ok((client, _)) = listener.accept().await {
+        if *cut.borrow() {
+            continue;
+        }
         let server = TcpStream::connect(&server).await.unwrap();
-        tokio::spawn(forward(client, server, armed.clone()));
+        let (armed, mut cut) = (armed.clone(), cut.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = forward(client, server, armed) => {}
+                _ = cut.wait_for(|cut| *cut) => {}
+            }
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 /// The statements of one pool, in order. BEGIN, COMMIT and savepoints are not among them.
 #[derive(Clone, Debug, Default)]
-pub struct Statements(Arc<Mutex<Vec<String>>>);
+pub struct Statements(Arc<Mutex<Vec<(String, String)>>>);
 
 impl Statements {
     /// Starts to listen. Only clones of `db` that are made afterwards are heard.
@@ -13,7 +13,7 @@ impl Statements {
         let statements = Self::default();
         let sink = statements.clone();
         db.set_metric_callback(move |info| {
-            sink.0.lock().unwrap().push(info.statement.sql.clone());
+            sink.0.lock().unwrap().push((info.statement.sql.clone(), info.statement.to_string()));
         });
         statements
     }
@@ -24,6 +24,19 @@ impl Statements {
     ///
     /// When a test panicked while it listened.
     pub fn take(&self) -> Vec<String> {
+        self.take_both().into_iter().map(|(sql, _)| sql).collect()
+    }
+
+    /// As [`take`](Self::take), with the values written into the text.
+    ///
+    /// # Panics
+    ///
+    /// As [`take`](Self::take).
+    pub fn take_filled(&self) -> Vec<String> {
+        self.take_both().into_iter().map(|(_, filled)| filled).collect()
+    }
+
+    fn take_both(&self) -> Vec<(String, String)> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }

@@ -47,24 +47,24 @@ pub(super) const DIALECT: Dialect = Dialect {
             o.correlation_id, o.causation_id, o.occurred_at, o.attempts, o.claims, o.available_at,
             CAST(o.completed_handlers AS text) AS completed_handlers, o.replay_of",
     ),
-    find_expired: "SELECT candidate.id
-          FROM (SELECT (
-               SELECT x.id FROM {outbox} AS x
-                WHERE x.finished_at IS NULL AND x.lane IS NULL
-                  AND x.event_type = r.event_type AND x.event_version = r.event_version
-                  AND x.available_at <= :now AND x.lease_expires_at <= :now
-                  AND x.available_at <= COALESCE((
-                      SELECT f.available_at FROM {outbox} AS f
-                       WHERE f.finished_at IS NULL AND f.lane IS NULL
-                         AND f.event_type = r.event_type AND f.event_version = r.event_version
-                         AND f.available_at <= :now AND f.lease_token IS NULL
-                       ORDER BY f.lane, f.available_at, f.id
-                       LIMIT 1), :now)
-                ORDER BY x.lane, x.available_at, x.id
-                LIMIT 1) AS id
-              FROM json_to_recordset(CAST(:routes AS json)) AS r (n integer, event_type text, event_version integer)) AS picked
-          JOIN {outbox} AS candidate ON candidate.id = picked.id
-         ORDER BY candidate.available_at, candidate.id
+    // Each event is looked up on its own; a join by id would read the whole table where statistics are missing.
+    find_expired: "SELECT x.id
+          FROM json_to_recordset(CAST(:routes AS json)) AS r (n integer, event_type text, event_version integer)
+         CROSS JOIN LATERAL (
+            SELECT x.id, x.available_at FROM {outbox} AS x
+             WHERE x.finished_at IS NULL AND x.lane IS NULL
+               AND x.event_type = r.event_type AND x.event_version = r.event_version
+               AND x.available_at <= :now AND x.lease_expires_at <= :now
+               AND x.available_at <= COALESCE((
+                   SELECT f.available_at FROM {outbox} AS f
+                    WHERE f.finished_at IS NULL AND f.lane IS NULL
+                      AND f.event_type = r.event_type AND f.event_version = r.event_version
+                      AND f.available_at <= :now AND f.lease_token IS NULL
+                    ORDER BY f.lane, f.available_at, f.id
+                    LIMIT 1), :now)
+             ORDER BY x.lane, x.available_at, x.id
+             LIMIT 1) AS x
+         ORDER BY x.available_at, x.id
          LIMIT 1",
     lock_expired: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, CAST(payload AS text) AS payload, CAST(headers AS text) AS headers, correlation_id,

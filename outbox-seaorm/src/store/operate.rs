@@ -129,6 +129,23 @@ impl SeaOrmStore {
         rule: Rule,
     ) -> Result<Locked, OperateError> {
         let tx = self.begin().await.map_err(failed)?;
+        match self.permitted(&tx, id, now, rule).await {
+            Ok((status, replay_of, progress)) => Ok(Locked { tx, status, replay_of, progress }),
+            Err(refusal) => {
+                // A transaction that is only dropped keeps its lock for a while, and claims pass over the row.
+                tx.rollback().await.map_err(failed)?;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn permitted(
+        &self,
+        tx: &DatabaseTransaction,
+        id: RowId,
+        now: Option<DateTime<Utc>>,
+        rule: Rule,
+    ) -> Result<(Status, Option<i64>, Progress), OperateError> {
         let holes = self.dialect.at(now).with("id", id.0);
         // The state is read in a second statement: what it says of other rows must be younger than the lock.
         tx.query_one_raw(self.statement(self.dialect.lock_row, &holes)).await.map_err(failed)?;
@@ -147,8 +164,7 @@ impl SeaOrmStore {
             lease_expired: flag("lease_expired")?,
         };
         rule(state).map_err(|problem| OperateError::State { id, status, problem })?;
-        let replay_of = row.try_get("", "replay_of").map_err(failed)?;
-        Ok(Locked { tx, status, replay_of, progress: progress(&row, id)? })
+        Ok((status, row.try_get("", "replay_of").map_err(failed)?, progress(&row, id)?))
     }
 
     /// Resolves a dead letter and those that it replays in turn.

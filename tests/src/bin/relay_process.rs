@@ -1,15 +1,21 @@
 //! A process that migrates, or that relays with handlers which do harm on demand.
 //!
-//! `relay_process migrate URL`, `relay_process pass URL`, `relay_process drain URL`
+//! `relay_process migrate URL`, `relay_process pass URL`, `relay_process drain URL`, and
+//! `relay_process STEP:N URL`, which drains and kills itself the Nth time that it comes to a step.
 
 use outbox_core::{HandlerError, MessageContext, Relay, RelayConfig, RetryPolicy, Router, State};
 use outbox_seaorm::{SeaOrmStore, TableNames, migrate};
 use outbox_tests::{
     database::{connect, count},
     events::OrderPlaced,
+    interposed::{Asked, Interposed},
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection};
-use std::{error::Error, time::Duration};
+use std::{
+    error::Error,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 /// The short lease of these relays.
 const LEASE: Duration = Duration::from_millis(600);
@@ -18,6 +24,8 @@ const LEASE: Duration = Duration::from_millis(600);
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [mode, url] = arguments.as_slice() else { return Err("usage: relay_process MODE URL".into()) };
+    // A parent shows what a child said when something goes wrong.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let db = connect(url, 5).await;
     match mode.as_str() {
         "migrate" => migrate(&db, TableNames::new()).await?,
@@ -29,16 +37,34 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         "drain" => relay(&db)?.run(drained(db)).await?,
-        _ => return Err("MODE is migrate, pass or drain".into()),
+        step => {
+            let (step, nth) = step.split_once(':').ok_or("MODE is migrate, pass, drain or STEP:N")?;
+            let (step, nth) = (step.to_owned(), AtomicUsize::new(nth.parse()?));
+            let kill = move |asked: Asked<'_>| {
+                if asked.name() == step && nth.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    std::process::abort();
+                }
+                None
+            };
+            let store = Interposed::new(SeaOrmStore::new(db.clone()), kill);
+            Relay::new(store, router(&db)?).with_config(config()).run(drained(db)).await?;
+        }
     }
     Ok(())
 }
 
 fn relay(db: &DatabaseConnection) -> Result<Relay<SeaOrmStore>, Box<dyn Error>> {
-    let router = Router::builder().state(db.clone()).on("tests.handle", handle).build()?;
-    let config = RelayConfig {
+    Ok(Relay::new(SeaOrmStore::new(db.clone()), router(db)?).with_config(config()))
+}
+
+fn router(db: &DatabaseConnection) -> Result<Router, Box<dyn Error>> {
+    Ok(Router::builder().state(db.clone()).on("tests.handle", handle).build()?)
+}
+
+fn config() -> RelayConfig {
+    RelayConfig {
         lease: LEASE,
-        handler_timeout: LEASE / 2,
+        handler_timeout: Duration::from_secs(20),
         poll_min: Duration::from_millis(10),
         poll_max: Duration::from_millis(10),
         retry: RetryPolicy {
@@ -47,8 +73,7 @@ fn relay(db: &DatabaseConnection) -> Result<Relay<SeaOrmStore>, Box<dyn Error>> 
             cap: Duration::from_millis(10),
         },
         ..RelayConfig::default()
-    };
-    Ok(Relay::new(SeaOrmStore::new(db.clone()), router).with_config(config))
+    }
 }
 
 /// Notes that it runs, and then does what the event says in `total_cents`: -1 kills the process, -2 waits for the

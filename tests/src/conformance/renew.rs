@@ -45,8 +45,8 @@ pub async fn a_lost_lease_is_told_and_what_it_lost_is_left_alone(subject: &impl 
     let rows = subject.append(&envelopes).await;
     let (token, claimed) = claim(subject, 3, at(0)).await;
     mark(subject, token, &claimed[..1], &Transition::Dispatched, at(1)).await;
-    let taken = take_over(at(61));
-    subject.store().take_over(&taken).await.unwrap();
+    let other = take_over(at(61));
+    subject.store().take_over(&other).await.unwrap();
     let owned = subject.row(&envelopes[1]).await;
     // The first is finished, the second has another owner, the third has expired and waits for one.
     let held: Vec<_> = rows.iter().map(|id| (*id, token)).collect();

@@ -357,6 +357,7 @@ fn claim(row: &mut OutboxRow, request: &ClaimRequest<'_>, now: DateTime<Utc>, is
 /// Does what was decided; what failed goes into the history.
 fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Vec<HistoryEntry> {
     let relay = row.lease.take().map(|lease| lease.claimed_by).unwrap_or_default();
+    let (id, attempt) = (row.id, row.attempts);
     let failed = match transition {
         Transition::Dispatched | Transition::Deleted => {
             finish(row, Status::Dispatched, now);
@@ -384,7 +385,6 @@ fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Ve
             keep(row, outcome)
         }
     };
-    let (id, attempt) = (row.id, row.attempts);
     failed
         .iter()
         .map(|failed| HistoryEntry { id, attempt, relay: relay.clone(), failed: failed.clone() })

@@ -1,0 +1,199 @@
+use outbox_core::{
+    Envelope, MessageId, OutboxStore, Relay, Router,
+    decide::{AttemptOutcome, Transition},
+};
+use outbox_seaorm::SeaOrmStore;
+use outbox_tests::{
+    conformance::{at, claim, mark, request, take_over},
+    database::{Backend, TestDatabase, connect},
+    events::{OrderPlaced, placed_many},
+    for_each_database,
+    statements::Statements,
+    subject::{Sql, Subject},
+};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement};
+use std::time::Duration;
+
+for_each_database! {
+    rows_that_nobody_reads_cost_a_claim_nothing,
+    rows_that_are_due_later_cost_a_claim_nothing,
+    rows_that_are_finished_cost_a_claim_nothing,
+    a_claim_takes_no_more_than_its_limit_whatever_the_statistics_say,
+}
+
+/// Rows that stand in the way, and pages that may be touched more because of them: an index grows by a level.
+const ROWS: i32 = 5_000;
+const SLACK: i64 = 60;
+
+/// What a claim of ten rows and a look for expired leases touch: pages on PostgreSQL, rows on MySQL. SQLite does not tell.
+async fn cost(database: &TestDatabase) -> Option<i64> {
+    let subject = Sql::new(database);
+    subject.append(&placed_many(10)).await;
+    let mut db = connect(&database.url, 1).await;
+    let statements = Statements::listen(&mut db);
+    let store = SeaOrmStore::new(db.clone());
+    store.check().await.unwrap();
+    // The plan is made, and the catalogue is read, before anything counts.
+    assert!(!store.has_expired(&take_over(None)).await.unwrap());
+    let before = rows_read(&db).await;
+    statements.take();
+    let claim = request(10, None);
+    let claimed = store.claim(&claim).await.unwrap().rows;
+    assert_eq!(claimed.len(), 10);
+    assert!(!store.has_expired(&take_over(None)).await.unwrap());
+    let sent = statements.take_filled();
+    let cost = match database.backend {
+        Backend::MySql => Some(rows_read(&db).await - before),
+        Backend::Postgres => {
+            mark(&subject, claim.token, &claimed, &Transition::Release, None).await;
+            let mut pages = 0;
+            for sql in sent {
+                pages += pages_of(&db, &sql).await;
+            }
+            Some(pages)
+        }
+        Backend::Sqlite => None,
+    };
+    mark(&subject, claim.token, &claimed, &Transition::Dispatched, None).await;
+    db.close().await.unwrap();
+    cost
+}
+
+/// The pages that a statement touches, which runs for that.
+async fn pages_of(db: &DatabaseConnection, sql: &str) -> i64 {
+    let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}");
+    let row = db.query_one_raw(Statement::from_string(DbBackend::Postgres, explain)).await.unwrap().unwrap();
+    let plan: serde_json::Value = row.try_get_by_index(0).unwrap();
+    let pages = |kind: &str| plan[0]["Plan"][kind].as_i64().unwrap();
+    pages("Shared Hit Blocks") + pages("Shared Read Blocks")
+}
+
+/// The rows that a connection to MySQL has read so far.
+async fn rows_read(db: &DatabaseConnection) -> i64 {
+    if db.get_database_backend() != DbBackend::MySql {
+        return 0;
+    }
+    let sql = "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next',
+               'Handler_read_first', 'Handler_read_prev', 'Handler_read_rnd', 'Handler_read_rnd_next')";
+    let rows = db.query_all_raw(Statement::from_string(DbBackend::MySql, sql)).await.unwrap();
+    rows.iter().map(|row| row.try_get_by_index::<String>(1).unwrap().parse::<i64>().unwrap()).sum()
+}
+
+/// Compares the cost before and after something was put in the way.
+async fn same_cost(database: &TestDatabase, put_in_the_way: impl AsyncFnOnce()) {
+    let before = cost(database).await;
+    put_in_the_way().await;
+    let after = cost(database).await;
+    if let (Some(before), Some(after)) = (before, after) {
+        assert!(after <= before + SLACK, "{before} before, {after} after");
+    } else {
+        assert_eq!(database.backend, Backend::Sqlite);
+        uses_the_live_index(database).await;
+    }
+}
+
+/// SQLite counts nothing, but tells its plan.
+async fn uses_the_live_index(database: &TestDatabase) {
+    let mut db = database.connect().await;
+    let statements = Statements::listen(&mut db);
+    let store = SeaOrmStore::new(db);
+    store.claim(&request(10, at(0))).await.unwrap();
+    store.has_expired(&take_over(at(0))).await.unwrap();
+    let sent = statements.take();
+    assert!(!sent.is_empty());
+    for sql in sent.iter().filter(|sql| sql.contains("finished_at IS NULL")) {
+        let statement = Statement::from_string(DbBackend::Sqlite, format!("EXPLAIN QUERY PLAN {sql}"));
+        let plan = database.db.query_all_raw(statement).await.unwrap();
+        let steps: Vec<String> = plan.iter().map(|row| row.try_get("", "detail").unwrap()).collect();
+        assert!(
+            steps
+                .iter()
+                .any(|step| step.contains("outbox_live (event_type=? AND event_version=? AND lane=?")),
+            "{steps:?}"
+        );
+        assert!(steps.iter().all(|step| !step.contains("SCAN outbox")), "{steps:?}");
+    }
+}
+
+async fn rows_that_nobody_reads_cost_a_claim_nothing(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    let unknown = |_| Envelope::stored(MessageId::new(), "nobody.knows-this".into(), 1, "{}".into());
+    same_cost(database, async || {
+        let rows: Vec<_> = (0..ROWS).map(unknown).collect();
+        for part in rows.chunks(1_000) {
+            store_many(&subject, part).await;
+        }
+    })
+    .await;
+    assert_eq!(database.count("outbox WHERE claims = 0").await, i64::from(ROWS));
+}
+
+async fn rows_that_are_due_later_cost_a_claim_nothing(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    same_cost(database, async || {
+        for _ in 0..ROWS / 1_000 {
+            store_many(&subject, &placed_many(1_000)).await;
+            let (token, rows) = claim(&subject, 1_000, at(0)).await;
+            let delay = Duration::from_hours(24 * 7);
+            mark(
+                &subject,
+                token,
+                &rows,
+                &Transition::Retry { delay, outcome: AttemptOutcome::default() },
+                at(0),
+            )
+            .await;
+        }
+        vacuum(database).await;
+    })
+    .await;
+    assert_eq!(database.count("outbox WHERE status = 'pending'").await, i64::from(ROWS));
+}
+
+async fn rows_that_are_finished_cost_a_claim_nothing(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    same_cost(database, async || {
+        for _ in 0..ROWS / 1_000 {
+            store_many(&subject, &placed_many(1_000)).await;
+            let (token, rows) = claim(&subject, 1_000, at(0)).await;
+            mark(&subject, token, &rows, &Transition::Dispatched, at(0)).await;
+        }
+        vacuum(database).await;
+    })
+    .await;
+    assert_eq!(database.count("outbox WHERE status = 'dispatched'").await, i64::from(ROWS) + 20);
+}
+
+async fn a_claim_takes_no_more_than_its_limit_whatever_the_statistics_say(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    let analyze = match database.backend {
+        Backend::MySql => "ANALYZE TABLE outbox",
+        _ => "ANALYZE outbox",
+    };
+    // The statistics know an empty table.
+    let statement = Statement::from_string(database.db.get_database_backend(), analyze);
+    database.db.query_all_raw(statement).await.unwrap();
+    for _ in 0..3 {
+        store_many(&subject, &placed_many(1_000)).await;
+    }
+    assert_eq!(claim(&subject, 7, at(0)).await.1.len(), 7);
+    let accept = |_: OrderPlaced| async { Ok::<(), outbox_core::HandlerError>(()) };
+    let router = Router::builder().on("tests.accept", accept).build().unwrap();
+    let report = Relay::new(subject.store().clone(), router).pass().await.unwrap();
+    assert_eq!((report.claimed, report.dispatched), (100, 100));
+    assert_eq!(database.count("outbox WHERE claims > 0").await, 107);
+}
+
+/// On PostgreSQL the old index entries of rows that moved stay until autovacuum takes them.
+async fn vacuum(database: &TestDatabase) {
+    if database.backend == Backend::Postgres {
+        database.db.execute_unprepared("VACUUM (INDEX_CLEANUP ON) outbox").await.unwrap();
+    }
+}
+
+/// As `append`, without asking for the ids.
+async fn store_many(subject: &Sql, envelopes: &[Envelope]) {
+    let tx = sea_orm::TransactionTrait::begin(subject.store().connection()).await.unwrap();
+    outbox_seaorm::Outbox::default().append_envelopes(&tx, envelopes).await.unwrap();
+    tx.commit().await.unwrap();
+}

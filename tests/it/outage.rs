@@ -1,0 +1,105 @@
+use outbox_core::{HandlerError, Relay, RelayConfig, Router, Status, relay::HealthStatus};
+use outbox_seaorm::SeaOrmStore;
+use outbox_tests::{
+    database::{Backend, TestDatabase, connect},
+    events::{OrderPlaced, placed, placed_many},
+    for_each_database,
+    proxy::Proxy,
+    subject::{Sql, Subject},
+    wait::until,
+};
+use sea_orm::ConnectionTrait;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::{Semaphore, oneshot};
+
+for_each_database! {
+    a_relay_carries_on_by_itself_when_its_database_comes_back,
+    a_relay_on_a_standby_says_that_it_fails_and_carries_on_when_that_is_promoted,
+}
+
+fn fast(lease: Duration) -> RelayConfig {
+    let poll = Duration::from_millis(10);
+    RelayConfig { poll_min: poll, poll_max: poll, lease, ..RelayConfig::default() }
+}
+
+async fn a_relay_carries_on_by_itself_when_its_database_comes_back(database: &TestDatabase) {
+    if database.backend == Backend::Sqlite {
+        return; // There is no connection that could be cut.
+    }
+    let proxy = Proxy::before(&database.url).await;
+    let subject = Sql::new(database);
+    subject.append(&placed_many(20)).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let handler = {
+        let gate = gate.clone();
+        move |_: OrderPlaced| {
+            let gate = gate.clone();
+            async move { gate.acquire().await.map(tokio::sync::SemaphorePermit::forget) }
+        }
+    };
+    let router = Router::builder().on("tests.wait", handler).build().unwrap();
+    let store = SeaOrmStore::new(connect(&proxy.url, 4).await);
+    let relay = Relay::new(store, router).with_config(fast(Duration::from_mins(1)));
+    let health = relay.health();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
+    until("the rows are claimed", || async { database.count("outbox WHERE status = 'claimed'").await == 20 })
+        .await;
+    // In the middle of a pass: handlers run, their marks are still to be written.
+    proxy.cut();
+    gate.add_permits(1_000);
+    until("it says so", || async { matches!(health.status(), HealthStatus::Failing { .. }) }).await;
+    subject.append(&placed_many(5)).await;
+    proxy.mend();
+    until("all are dispatched", || async {
+        database.count("outbox WHERE status = 'dispatched'").await == 25
+    })
+    .await;
+    until("it is well", || async { health.is_healthy() }).await;
+    drop(stop);
+    running.await.unwrap().unwrap();
+    assert_eq!(
+        database.count("outbox WHERE attempts = 1 AND claims = 1").await,
+        25,
+        "the marks were only late"
+    );
+}
+
+async fn a_relay_on_a_standby_says_that_it_fails_and_carries_on_when_that_is_promoted(
+    database: &TestDatabase,
+) {
+    if database.backend != Backend::Postgres {
+        return; // Elsewhere read-only is a setting of the whole server, which other tests share.
+    }
+    let name = database.url.rsplit_once('/').unwrap().1.to_owned();
+    let server = connect(&database.url, 1).await;
+    let accept = |_: OrderPlaced| async { Ok::<(), HandlerError>(()) };
+    let router = Router::builder().on("tests.accept", accept).build().unwrap();
+    let db = connect(&database.url, 4).await;
+    let relay = Relay::new(SeaOrmStore::new(db.clone()), router).with_config(fast(Duration::from_mins(1)));
+    let health = relay.health();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
+    until("it works", || async { health.is_healthy() }).await;
+    let read_only = async |on: &str| {
+        let sql = format!("ALTER DATABASE {name} SET default_transaction_read_only = {on}");
+        server.execute_unprepared("SET default_transaction_read_only = off").await.unwrap();
+        server.execute_unprepared(&sql).await.unwrap();
+        // Sessions that are there already keep what they had.
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        server.execute_unprepared(end).await.unwrap();
+    };
+    read_only("on").await;
+    until("it says so", || async { matches!(health.status(), HealthStatus::Failing { .. }) }).await;
+    read_only("off").await;
+    let envelope = placed(1);
+    let subject = Sql::new(database);
+    until("the pool of the test has a session again", || async { database.db.ping().await.is_ok() }).await;
+    subject.append(std::slice::from_ref(&envelope)).await;
+    until("it carries on", || async { subject.row(&envelope).await.status == Status::Dispatched }).await;
+    until("it is well", || async { health.is_healthy() }).await;
+    drop(stop);
+    running.await.unwrap().unwrap();
+    server.close().await.unwrap();
+}
