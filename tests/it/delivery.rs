@@ -2,7 +2,7 @@ use outbox_core::{
     Envelope, ErrorClass, HandlerError, MessageContext, OutboxStore, Relay, RelayConfig, Router,
     RouterBuilder, Status,
     decide::{AttemptOutcome, Transition},
-    relay::{HealthStatus, Retention},
+    relay::Retention,
     store::{Finished, OutboxOperator, Pause, Purge, StoreErrorKind},
     testing::MemoryStore,
 };
@@ -13,6 +13,7 @@ use outbox_tests::{
     events::{NoteTaken, OrderPlaced, placed, placed_many},
     for_each_database,
     interposed::{Asked, Interposed},
+    running::Running,
     subject::{Sql, Subject},
     wait::until,
 };
@@ -20,11 +21,11 @@ use sea_orm::ConnectionTrait;
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 for_each_database! {
     a_handler_that_runs_for_five_leases_runs_once,
@@ -47,25 +48,6 @@ fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
 fn fast() -> RelayConfig {
     let poll = Duration::from_millis(10);
     RelayConfig { poll_min: poll, poll_max: poll, ..RelayConfig::default() }
-}
-
-/// A relay that works beside the test until it is stopped.
-struct Running {
-    stop: oneshot::Sender<()>,
-    ended: tokio::task::JoinHandle<()>,
-}
-
-impl Running {
-    fn start<S: OutboxStore>(relay: Relay<S>) -> Self {
-        let (stop, stopped) = oneshot::channel::<()>();
-        let ended = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await.unwrap() });
-        Self { stop, ended }
-    }
-
-    async fn stop(self) {
-        drop(self.stop);
-        self.ended.await.unwrap();
-    }
 }
 
 /// Counts its calls; each waits for a permit.
@@ -357,128 +339,6 @@ async fn relays_know_of_each_other_while_they_run(database: &TestDatabase) {
     first.stop().await;
     second.stop().await;
     assert_eq!(relays().await, []);
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_what_a_handler_needs_is_down_no_attempt_is_used_and_only_probes_are_claimed() {
-    let store = MemoryStore::default();
-    store.append(&placed_many(50)).unwrap();
-    let (down, calls) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-    let handler = {
-        let (down, calls) = (down.clone(), calls.clone());
-        move |_: OrderPlaced| {
-            calls.fetch_add(1, SeqCst);
-            let down = down.load(SeqCst);
-            async move { if down { Err(HandlerError::unavailable("the broker is away")) } else { Ok(()) } }
-        }
-    };
-    let router = Router::builder().on("tests.publish", handler).build().unwrap();
-    let running = Running::start(
-        Relay::new(store.clone(), router)
-            .with_config(RelayConfig { concurrency: 4, ..RelayConfig::default() }),
-    );
-    tokio::time::sleep(Duration::from_mins(30)).await;
-    let called = calls.load(SeqCst);
-    assert!((20..=60).contains(&called), "it is probed about once a minute, and was called {called} times");
-    let rows = store.rows();
-    assert!(rows.iter().all(|row| row.status == Status::Pending && row.attempts == 0), "{rows:?}");
-    assert!(
-        rows.iter()
-            .any(|row| row.last_error.as_ref().is_some_and(|(class, _)| *class == ErrorClass::Unavailable))
-    );
-    assert_eq!(store.history(), [], "an attempt that was given back is no failed attempt");
-    down.store(false, SeqCst);
-    until("everything flows again", || async {
-        store.rows().iter().all(|row| row.status == Status::Dispatched)
-    })
-    .await;
-    assert!(store.rows().iter().all(|row| row.attempts == 1));
-    running.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_handler_that_is_down_or_paused_does_not_hold_up_the_others_of_the_event() {
-    let store = MemoryStore::default();
-    store.append(&placed_many(5)).unwrap();
-    let done = Arc::new(AtomicUsize::new(0));
-    let works = {
-        let done = done.clone();
-        move |_: OrderPlaced| {
-            done.fetch_add(1, SeqCst);
-            async { Ok::<(), HandlerError>(()) }
-        }
-    };
-    let router = Router::builder()
-        .on("tests.publish", |_: OrderPlaced| async { Err::<(), _>(HandlerError::unavailable("away")) })
-        .on("tests.store", works)
-        .on("tests.paused", |_: OrderPlaced| async { Err::<(), _>(HandlerError::terminal("never called")) })
-        .build()
-        .unwrap();
-    store.pause(&Pause::Handler("tests.paused".into()), "ann", None).await.unwrap();
-    let running = Running::start(Relay::new(store.clone(), router));
-    tokio::time::sleep(Duration::from_mins(5)).await;
-    running.stop().await;
-    assert_eq!(done.load(SeqCst), 5, "once for each row");
-    for row in store.rows() {
-        assert_eq!((row.status, row.attempts), (Status::Pending, 0));
-        assert_eq!(row.progress.keys().collect::<Vec<_>>(), ["tests.store"]);
-    }
-}
-
-#[tokio::test]
-async fn an_effect_that_may_have_happened_is_not_repeated() {
-    let store = MemoryStore::default();
-    let id = store.append(&[placed(1)]).unwrap()[0];
-    let handler = |_: OrderPlaced| async { Err::<(), _>(HandlerError::uncertain("no answer")) };
-    let router = Router::builder().on("tests.charge", handler).build().unwrap();
-    assert_eq!(Relay::new(store.clone(), router).pass_at(at(0)).await.unwrap().dead, 1);
-    let row = &store.rows()[0];
-    assert_eq!((row.id, row.last_error.clone()), (id, Some((ErrorClass::Uncertain, "no answer".into()))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_relay_tells_its_health_and_tries_once_a_second_while_the_database_is_away() {
-    let store = MemoryStore::default();
-    let (away, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-    let judge = {
-        let (away, asked) = (away.clone(), asked.clone());
-        move |_: Asked<'_>| {
-            asked.lock().unwrap().push(tokio::time::Instant::now());
-            away.load(SeqCst).then_some(StoreErrorKind::Unavailable)
-        }
-    };
-    let gate = Gate::new(1_000);
-    let relay = Relay::new(Interposed::new(store.clone(), judge), gate.router()).with_config(fast());
-    let health = relay.health();
-    assert_eq!(health.status(), HealthStatus::Stopped);
-    let running = Running::start(relay);
-    until("it works", || async { health.is_healthy() }).await;
-    away.store(true, SeqCst);
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    asked.lock().unwrap().clear();
-    store.append(&placed_many(3)).unwrap();
-    tokio::time::sleep(Duration::from_mins(10)).await;
-    let tries = asked.lock().unwrap().clone();
-    assert!((90..=600).contains(&tries.len()), "{}", tries.len());
-    let gaps = tries.windows(2).map(|pair| pair[1] - pair[0]);
-    assert!(gaps.min().unwrap() >= Duration::from_secs(1));
-    assert!(matches!(health.status(), HealthStatus::Failing { .. }), "{:?}", health.status());
-    away.store(false, SeqCst);
-    until("it carries on", || async { store.rows().iter().all(|row| row.status == Status::Dispatched) })
-        .await;
-    until("it is well", || async { health.is_healthy() }).await;
-    running.stop().await;
-    assert_eq!(health.status(), HealthStatus::Stopped);
-}
-
-#[tokio::test]
-async fn a_relay_whose_task_is_gone_is_not_healthy() {
-    let relay = Relay::new(MemoryStore::default(), Gate::new(0).router());
-    let health = relay.health();
-    let task = tokio::spawn(async move { relay.run(std::future::pending()).await });
-    until("it works", || async { health.is_healthy() }).await;
-    task.abort();
-    until("it is gone", || async { health.status() == HealthStatus::Stopped }).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,3 +62,6 @@ mod isolation;
 
 /// Databases that go away, come back, or only let themselves be read.
 mod outage;
+
+/// Handlers that are down, paused or uncertain: no attempt is lost, and nobody else waits.
+mod circuits;

@@ -9,6 +9,7 @@ use outbox_tests::{
     entities::Order,
     events::{NoteTaken, OrderPlaced, placed, placed_many},
     for_each_database,
+    running::Running,
     statements::Statements,
     subject::{Sql, Subject},
     wait::until,
@@ -70,25 +71,6 @@ fn only_woken() -> RelayConfig {
 fn fast() -> RelayConfig {
     let poll = Duration::from_millis(10);
     RelayConfig { poll_min: poll, poll_max: poll, ..RelayConfig::default() }
-}
-
-/// A relay that works beside the test until it is stopped.
-struct Running {
-    stop: oneshot::Sender<()>,
-    ended: tokio::task::JoinHandle<Result<(), RelayError>>,
-}
-
-impl Running {
-    fn start(relay: Relay<SeaOrmStore>) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
-        Self { stop, ended }
-    }
-
-    async fn stop(self) {
-        self.stop.send(()).unwrap();
-        self.ended.await.unwrap().unwrap();
-    }
 }
 
 async fn an_event_that_commits_after_a_later_one_is_dispatched(database: &TestDatabase) {
@@ -284,9 +266,9 @@ async fn a_stopping_relay_finishes_what_runs_and_gives_back_the_rest(database: &
     subject.append(&envelopes).await;
     let gate = Gate::closed();
     let config = RelayConfig { concurrency: 2, ..fast() };
-    let Running { stop, mut ended } = Running::start(relay(database, gate.router()).with_config(config));
+    let running = Running::start(relay(database, gate.router()).with_config(config));
     gate.wait_for(2).await;
-    stop.send(()).unwrap();
+    let mut ended = tokio::spawn(running.stop());
     // The others are given back at once, while the two still run.
     until("the others are given back", || async {
         database.count("outbox WHERE status = 'pending'").await == 3
@@ -294,7 +276,7 @@ async fn a_stopping_relay_finishes_what_runs_and_gives_back_the_rest(database: &
     .await;
     assert!(!ended.is_finished());
     gate.open.add_permits(2);
-    (&mut ended).await.unwrap().unwrap();
+    (&mut ended).await.unwrap();
     let mut rows = Vec::new();
     for envelope in &envelopes {
         let row = subject.row(envelope).await;

@@ -14,6 +14,7 @@ pub mod interposed;
 mod macros;
 pub mod process;
 pub mod proxy;
+pub mod running;
 pub mod statements;
 pub mod subject;
 pub mod wait;

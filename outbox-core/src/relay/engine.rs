@@ -108,6 +108,10 @@ impl<S: OutboxStore> Engine<S> {
         let claimed = rows.len() + unreadable.len();
         self.report.claimed += claimed as u64;
         let found = match claimed {
+            0 if is_probe => {
+                self.gates.no_probe(&self.router, &routes);
+                Found::Nothing
+            }
             _ if is_probe => Found::Full,
             0 => Found::Nothing,
             claimed if claimed >= room => Found::Full,
@@ -291,7 +295,7 @@ impl<S: OutboxStore> Engine<S> {
     }
 
     async fn note_expired(&mut self) -> Result<(), StoreError> {
-        let Claimable { routes, .. } = self.gates.claimable(&self.router);
+        let routes = self.gates.open_routes(&self.router);
         let waiting = self.store.has_expired(&self.take_over_request(LeaseToken::new(), &routes)).await?;
         self.expired.noted(waiting);
         Ok(())
@@ -304,7 +308,7 @@ impl<S: OutboxStore> Engine<S> {
     async fn take_over(&mut self) -> Result<bool, StoreError> {
         let token = LeaseToken::new();
         let asked = std::time::Instant::now();
-        let Claimable { routes, .. } = self.gates.claimable(&self.router);
+        let routes = self.gates.open_routes(&self.router);
         let found = self.store.take_over(&self.take_over_request(token, &routes)).await?;
         for id in &found.buried {
             tracing::error!(

@@ -69,6 +69,13 @@ impl Circuit {
         self.due = Instant::now() + self.wait;
     }
 
+    /// No row was found; the probe is due as before.
+    pub(super) fn return_ticket(&mut self) {
+        if std::mem::take(&mut self.ticket) {
+            self.due = Instant::now();
+        }
+    }
+
     /// Whether this call may be the probe; otherwise how long to wait.
     pub(super) fn admit(&mut self) -> Result<(), Duration> {
         let now = Instant::now();

@@ -61,38 +61,32 @@ impl Gates {
         news
     }
 
-    /// What may be claimed now. Probes are handed out once: whoever asks has to claim for them.
+    /// What may be claimed now. A probe is handed out once: whoever asks has to claim for it.
     pub(crate) fn claimable(&self, router: &Router) -> Claimable {
         let mut inner = self.lock();
-        let mut claimable = Claimable::default();
-        if inner.pauses.contains(&Pause::All) {
-            return claimable;
-        }
-        if inner.circuits.is_empty() && inner.pauses.is_empty() {
-            claimable.routes = router.routes().to_vec();
-            return claimable;
-        }
-        let mut probed = BTreeSet::new();
-        for route in router.routes() {
-            if inner.pauses.contains(&Pause::Event(route.event_type.to_owned())) {
-                continue;
-            }
-            let openness = router.readers(route).map(|id| inner.openness(id)).max();
-            match openness.unwrap_or(Openness::Open) {
-                Openness::Open => claimable.routes.push(*route),
-                Openness::Probe => {
-                    probed.extend(router.readers(route).filter(|id| inner.openness(id) == Openness::Probe));
-                    claimable.probes.push(*route);
-                }
-                Openness::Closed => {}
-            }
-        }
+        let claimable = inner.claimable(router);
+        let probed = claimable.probes.iter().flat_map(|route| router.readers(route));
         for id in probed {
-            if let Some(circuit) = inner.circuits.get_mut(id) {
+            if let Some(circuit) = inner.circuits.get_mut(id).filter(|circuit| circuit.is_due()) {
                 circuit.take_ticket();
             }
         }
         claimable
+    }
+
+    /// Nothing was found to probe with; the next claim tries again.
+    pub(crate) fn no_probe(&self, router: &Router, probes: &[Route]) {
+        let mut inner = self.lock();
+        for id in probes.iter().flat_map(|route| router.readers(route)) {
+            if let Some(circuit) = inner.circuits.get_mut(id) {
+                circuit.return_ticket();
+            }
+        }
+    }
+
+    /// What may be claimed now, without the probes.
+    pub(crate) fn open_routes(&self, router: &Router) -> Vec<Route> {
+        self.lock().claimable(router).routes
     }
 
     /// Whether a handler may be called now.
@@ -156,6 +150,29 @@ impl Gates {
 }
 
 impl Inner {
+    fn claimable(&self, router: &Router) -> Claimable {
+        let mut claimable = Claimable::default();
+        if self.pauses.contains(&Pause::All) {
+            return claimable;
+        }
+        if self.circuits.is_empty() && self.pauses.is_empty() {
+            claimable.routes = router.routes().to_vec();
+            return claimable;
+        }
+        for route in router.routes() {
+            if self.pauses.contains(&Pause::Event(route.event_type.to_owned())) {
+                continue;
+            }
+            let openness = router.readers(route).map(|id| self.openness(id)).max();
+            match openness.unwrap_or(Openness::Open) {
+                Openness::Open => claimable.routes.push(*route),
+                Openness::Probe => claimable.probes.push(*route),
+                Openness::Closed => {}
+            }
+        }
+        claimable
+    }
+
     fn openness(&self, id: &str) -> Openness {
         if self.pauses.contains(&Pause::Handler(id.to_owned())) {
             return Openness::Closed;

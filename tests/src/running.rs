@@ -1,0 +1,30 @@
+//! Relays that work beside a test.
+
+use outbox_core::{OutboxStore, Relay, RelayError};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+/// A relay that works until it is stopped.
+#[derive(Debug)]
+pub struct Running {
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Result<(), RelayError>>,
+}
+
+impl Running {
+    /// Starts it.
+    pub fn start<S: OutboxStore>(relay: Relay<S>) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let ended = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
+        Self { stop, ended }
+    }
+
+    /// Stops it and waits for its end.
+    ///
+    /// # Panics
+    ///
+    /// When it ended with an error.
+    pub async fn stop(self) {
+        drop(self.stop);
+        self.ended.await.unwrap().unwrap();
+    }
+}
