@@ -12,6 +12,7 @@
 //! ```
 
 mod operate;
+pub mod order;
 
 pub use operate::{Problem, RowState};
 

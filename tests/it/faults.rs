@@ -148,6 +148,7 @@ async fn a_row_that_was_taken_over_runs_with_nothing_beside_it(database: &TestDa
         lease,
         limit: 5,
         routes: &routes,
+        proceed: &[],
         now: None,
     };
     assert_eq!(subject.store().claim(&vanished).await.unwrap().rows.len(), 5);

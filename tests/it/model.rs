@@ -173,7 +173,7 @@ impl Model<'_> {
             }
             Op::TakeOver => {
                 let claim = request(&EVENTS, 1, now);
-                let request = TakeOver { claim, max_attempts: POLICY.max_attempts };
+                let request = TakeOver { claim, keys: &[], max_attempts: POLICY.max_attempts };
                 let [memory, sql] =
                     [self.memory.take_over(&request).await, self.sql.store().take_over(&request).await]
                         .map(Result::unwrap);
@@ -328,7 +328,15 @@ impl Model<'_> {
 }
 
 fn request(routes: &[Route], limit: u32, now: Option<DateTime<Utc>>) -> ClaimRequest<'_> {
-    ClaimRequest { claimed_by: "relay", token: LeaseToken::new(), lease: LEASE, limit, routes, now }
+    ClaimRequest {
+        claimed_by: "relay",
+        token: LeaseToken::new(),
+        lease: LEASE,
+        limit,
+        routes,
+        proceed: &[],
+        now,
+    }
 }
 
 fn pick<T>(items: &[T], n: usize) -> Option<&T> {

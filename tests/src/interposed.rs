@@ -5,8 +5,8 @@ use outbox_core::{
     MessageId, OutboxRow, OutboxStore, RowId, StoreError,
     row::LeaseToken,
     store::{
-        Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, Purge, Purged, Renewal,
-        StoreErrorKind, TakeOver, TakenOver,
+        Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, OrderedClaim, OrderedRequest, Purge,
+        Purged, Renewal, StoreErrorKind, TakeOver, TakenOver,
     },
 };
 use std::{fmt, sync::Arc};
@@ -19,6 +19,9 @@ pub enum Asked<'a> {
     Claim,
     /// The claim was made.
     Claimed,
+    ClaimOrdered,
+    /// The claim of ordered rows was made.
+    ClaimedOrdered,
     TakeOver,
     /// The take-over was made.
     TakenOver,
@@ -39,6 +42,8 @@ impl Asked<'_> {
             Self::Check => "check",
             Self::Claim => "claim",
             Self::Claimed => "claimed",
+            Self::ClaimOrdered => "claim-ordered",
+            Self::ClaimedOrdered => "claimed-ordered",
             Self::TakeOver => "take-over",
             Self::TakenOver => "taken-over",
             Self::HasExpired => "has-expired",
@@ -87,6 +92,12 @@ impl<S: OutboxStore> OutboxStore for Interposed<S> {
     async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
         let claimed = self.ask(Asked::Claim)?.claim(request).await?;
         self.ask(Asked::Claimed)?;
+        Ok(claimed)
+    }
+
+    async fn claim_ordered(&self, request: &OrderedRequest<'_>) -> Result<OrderedClaim, StoreError> {
+        let claimed = self.ask(Asked::ClaimOrdered)?.claim_ordered(request).await?;
+        self.ask(Asked::ClaimedOrdered)?;
         Ok(claimed)
     }
 

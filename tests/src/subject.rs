@@ -25,6 +25,9 @@ pub trait Subject {
     /// The history of failed attempts, in the order in which it was written.
     async fn history(&self) -> Vec<HistoryEntry>;
 
+    /// The ids of the rows of an ordering key, in order.
+    async fn ids_of_key(&self, key: &str) -> Vec<RowId>;
+
     /// The row of an envelope.
     async fn row(&self, envelope: &Envelope) -> OutboxRow {
         let found = self.store().find(envelope.message_id).await.unwrap();
@@ -49,6 +52,11 @@ impl Subject for Memory {
 
     async fn history(&self) -> Vec<HistoryEntry> {
         self.0.history()
+    }
+
+    async fn ids_of_key(&self, key: &str) -> Vec<RowId> {
+        let rows = self.0.rows().into_iter();
+        rows.filter(|row| row.envelope.ordering_key.as_deref() == Some(key)).map(|row| row.id).collect()
     }
 }
 
@@ -87,6 +95,11 @@ impl Subject for Sql {
             ids.push(self.row(envelope).await.id);
         }
         ids
+    }
+
+    async fn ids_of_key(&self, key: &str) -> Vec<RowId> {
+        let sql = format!("SELECT id FROM outbox WHERE ordering_key = '{key}' ORDER BY id");
+        self.query(&sql).await.iter().map(|row| RowId(row.try_get("", "id").unwrap())).collect()
     }
 
     async fn history(&self) -> Vec<HistoryEntry> {

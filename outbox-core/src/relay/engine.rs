@@ -4,8 +4,9 @@ use super::{
     config::RelayConfig,
     expired::Expired,
     health::RelayHealth,
-    in_flight::{Ended, Ending, InFlight},
+    in_flight::{Ended, Ending, InFlight, Place},
     keeper::Keeper,
+    order::Order,
     outage::Outage,
     pace::Found,
     report::PassReport,
@@ -15,12 +16,16 @@ use crate::{
     router::{Claimable, Gates, Router},
     row::{ClaimedRow, LeaseToken, UnreadableRow},
     store::{
-        ClaimRequest, Claimed, Mark, MarkReport, OutboxStore, Route, StoreError, StoreErrorKind, TakeOver,
+        ClaimRequest, Claimed, Mark, MarkReport, OrderedClaim, OrderedRequest, OutboxStore, Route,
+        StoreError, StoreErrorKind, TakeOver,
     },
 };
 use chrono::{DateTime, Utc};
-use std::{future::Future, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep_until, timeout, timeout_at},
+};
 
 /// How long a mark waits for company.
 const MARK_DELAY: Duration = Duration::from_millis(5);
@@ -37,6 +42,7 @@ pub(crate) struct Engine<S> {
     marks: Vec<Mark>,
     flush_at: Instant,
     expired: Expired,
+    order: Order,
     gates: Gates,
     outage: Outage,
     health: RelayHealth,
@@ -52,6 +58,7 @@ impl<S: OutboxStore> Engine<S> {
         Self {
             in_flight: InFlight::new(&config, keeper.leases.clone(), keeper.gates.clone()),
             expired: Expired::new(config.lease),
+            order: Order::default(),
             store: keeper.store.clone(),
             router: keeper.router.clone(),
             gates: keeper.gates.clone(),
@@ -100,30 +107,74 @@ impl<S: OutboxStore> Engine<S> {
         if routes.is_empty() {
             return Ok(Found::Nothing);
         }
-        let limit = u32::try_from(room).unwrap_or(u32::MAX);
-        let asked = std::time::Instant::now();
-        let request = self.request(token, limit, &routes);
-        let Claimed { rows, unreadable } = self.store.claim(&request).await?;
+        let mut claimed = 0;
+        // In turn, so that a backlog of one kind does not hold up the other.
+        for ordered in self.order.both_kinds() {
+            let limit = u32::try_from(room - claimed.min(room)).unwrap_or(u32::MAX);
+            if limit > 0 {
+                claimed += if ordered {
+                    self.claim_ordered(token, limit, &routes).await?
+                } else {
+                    self.claim_unordered(token, limit, &routes).await?
+                };
+            }
+        }
         self.expired.claimed();
-        let claimed = rows.len() + unreadable.len();
-        self.report.claimed += claimed as u64;
-        let found = match claimed {
+        Ok(match claimed {
             0 if is_probe => {
                 self.gates.no_probe(&self.router, &routes);
                 Found::Nothing
             }
             _ if is_probe => Found::Full,
+            claimed if claimed >= room || self.order.has_more() => Found::Full,
             0 => Found::Nothing,
-            claimed if claimed >= room => Found::Full,
             _ => Found::Some,
-        };
+        })
+    }
+
+    async fn claim_unordered(
+        &mut self,
+        token: LeaseToken,
+        limit: u32,
+        routes: &[Route],
+    ) -> Result<usize, StoreError> {
+        let asked = std::time::Instant::now();
+        let claimed = self.store.claim(&self.request(token, limit, routes)).await?;
+        Ok(self.take(claimed, token, asked))
+    }
+
+    async fn claim_ordered(
+        &mut self,
+        token: LeaseToken,
+        limit: u32,
+        routes: &[Route],
+    ) -> Result<usize, StoreError> {
+        let asked = std::time::Instant::now();
+        let claim = self.request(token, limit, routes);
+        let request = OrderedRequest { claim, after: self.order.after() };
+        let OrderedClaim { claimed, next, expired } = self.store.claim_ordered(&request).await?;
+        self.order.claimed(next, expired);
+        Ok(self.take(claimed, token, asked))
+    }
+
+    /// Rows of one ordering key run one after the other, as long as each is dispatched.
+    fn take(&mut self, claimed: Claimed, token: LeaseToken, asked: std::time::Instant) -> usize {
+        let Claimed { rows, unreadable } = claimed;
+        let count = rows.len() + unreadable.len();
+        self.report.claimed += count as u64;
         for row in &unreadable {
             self.fail_unreadable(row, token);
         }
+        let mut last_of_key = HashMap::new();
         for row in rows {
-            self.start(row, token, asked);
+            let mut place = Place::default();
+            if let Some(key) = &row.envelope.ordering_key {
+                let (next, done) = oneshot::channel();
+                place = Place { previous: last_of_key.insert(key.clone(), done), next: Some(next) };
+            }
+            self.start(row, token, asked, place);
         }
-        Ok(found)
+        count
     }
 
     fn request<'a>(&'a self, token: LeaseToken, limit: u32, routes: &'a [Route]) -> ClaimRequest<'a> {
@@ -133,13 +184,14 @@ impl<S: OutboxStore> Engine<S> {
             lease: self.config.lease,
             limit,
             routes,
+            proceed: self.router.proceed(),
             now: self.now,
         }
     }
 
     /// The lease is counted from before the claim was sent, so ours ends no later than the database's.
-    fn start(&mut self, row: ClaimedRow, token: LeaseToken, asked: std::time::Instant) {
-        self.in_flight.start(&self.router, row, token, asked + self.config.lease);
+    fn start(&mut self, row: ClaimedRow, token: LeaseToken, asked: std::time::Instant, place: Place) {
+        self.in_flight.start(&self.router, row, token, asked + self.config.lease, place);
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -302,7 +354,11 @@ impl<S: OutboxStore> Engine<S> {
     }
 
     fn take_over_request<'a>(&'a self, token: LeaseToken, routes: &'a [Route]) -> TakeOver<'a> {
-        TakeOver { claim: self.request(token, 1, routes), max_attempts: self.config.retry.max_attempts }
+        TakeOver {
+            claim: self.request(token, 1, routes),
+            keys: self.order.expired(),
+            max_attempts: self.config.retry.max_attempts,
+        }
     }
 
     async fn take_over(&mut self) -> Result<bool, StoreError> {
@@ -318,6 +374,9 @@ impl<S: OutboxStore> Engine<S> {
         }
         self.report.dead += found.buried.len() as u64;
         self.expired.took_over(found.row.is_some());
+        if found.row.is_none() {
+            self.order.nothing_expired();
+        }
         if let Some(row) = &found.unreadable {
             self.report.claimed += 1;
             self.report.taken_over += 1;
@@ -326,7 +385,7 @@ impl<S: OutboxStore> Engine<S> {
         let Some(row) = found.row else { return Ok(false) };
         self.report.claimed += 1;
         self.report.taken_over += 1;
-        self.start(row, token, asked);
+        self.start(row, token, asked, Place::default());
         Ok(true)
     }
 

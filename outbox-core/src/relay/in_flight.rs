@@ -2,7 +2,8 @@
 
 use super::{config::RelayConfig, leases::Leases};
 use crate::{
-    decide::{Failure, HandlerReport},
+    backoff::RetryPolicy,
+    decide::{Failure, HandlerReport, Transition, decide},
     handler::Timing,
     router::{Gates, Reports, Router},
     row::{ClaimedRow, ErrorClass, LeaseToken},
@@ -13,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
     task::{Id, JoinSet},
     time::{timeout, timeout_at},
 };
@@ -31,7 +32,8 @@ pub(crate) struct Ended {
 pub(crate) enum Ending {
     /// Its handlers ran, or were cut off.
     Reported(Vec<HandlerReport>),
-    /// It never started: the relay stops, or no slot became free while its lease had time for a handler.
+    /// It never started: the relay stops, no slot became free while its lease had time for a handler, or the row before
+    /// it of the same ordering key was not dispatched.
     NotStarted,
     /// It never started, because its lease ended while it waited for a slot.
     TooLate,
@@ -60,6 +62,17 @@ pub(crate) struct InFlight {
     lease: Duration,
     leases: Leases,
     gates: Gates,
+    retry: RetryPolicy,
+    is_closed: watch::Sender<bool>,
+}
+
+/// The place of a row among the rows of its ordering key.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Tells when the row before it was dispatched; dropped when it was not.
+    pub(crate) previous: Option<oneshot::Receiver<()>>,
+    /// The same for the row behind it.
+    pub(crate) next: Option<oneshot::Sender<()>>,
 }
 
 impl InFlight {
@@ -72,6 +85,8 @@ impl InFlight {
             lease: config.lease,
             leases,
             gates,
+            retry: config.retry,
+            is_closed: watch::Sender::new(false),
         }
     }
 
@@ -84,7 +99,14 @@ impl InFlight {
     }
 
     /// Queues a claimed row. `lease_ends` is by the monotonic clock, counted from before the claim was sent.
-    pub(crate) fn start(&mut self, router: &Router, row: ClaimedRow, token: LeaseToken, lease_ends: Instant) {
+    pub(crate) fn start(
+        &mut self,
+        router: &Router,
+        row: ClaimedRow,
+        token: LeaseToken,
+        lease_ends: Instant,
+        place: Place,
+    ) {
         let row = Arc::new(row);
         let reports = Reports::default();
         let (ends, lease_ends_watch) = watch::channel(lease_ends);
@@ -93,17 +115,23 @@ impl InFlight {
         let key = (row.id, token);
         let (leases, gates) = (self.leases.clone(), self.gates.clone());
         let tracked = Tracked { row: row.clone(), token, reports: reports.clone() };
-        let (router, slots) = (router.clone(), self.slots.clone());
+        let (router, retry) = (router.clone(), self.retry);
+        let turn = turn(place.previous, self.slots.clone(), self.is_closed.subscribe());
         let task = self.tasks.spawn(async move {
             // A row that has waited for half of its lease is given back while that is still possible.
-            let Ok(Ok(_slot)) = timeout_at(latest.into(), slots.acquire()).await else {
+            let Ok(Some(_slot)) = timeout_at(latest.into(), turn).await else {
                 return TaskEnd::NotStarted;
             };
             if Instant::now() >= lease_ends {
                 return TaskEnd::TooLate;
             }
             let _held = leases.hold(key, ends);
-            router.dispatch(row, timing, &gates, &reports).await;
+            router.dispatch(row.clone(), timing, &gates, &reports).await;
+            let is_done = || decide(&row, &reports.so_far(), &retry, 0.0) == Transition::Dispatched;
+            if let Some(next) = place.next.filter(|_| is_done()) {
+                // Nobody may be waiting any more.
+                let _ = next.send(());
+            }
             TaskEnd::Ran
         });
         self.tracked.insert(task.id(), tracked);
@@ -125,6 +153,7 @@ impl InFlight {
     /// No further row starts; those that wait come back as not started.
     pub(crate) fn close(&self) {
         self.slots.close();
+        self.is_closed.send_replace(true);
     }
 
     /// Cuts off the running handlers. What they had finished before is kept.
@@ -142,6 +171,25 @@ impl InFlight {
             tracked.ended(&TaskEnd::Ran)
         };
         self.tracked.drain().map(|(_, tracked)| interrupted(tracked)).collect()
+    }
+}
+
+/// Waits until a row may start: the row before it is dispatched, and a slot is free. `None` when that never comes.
+async fn turn(
+    previous: Option<oneshot::Receiver<()>>,
+    slots: Arc<Semaphore>,
+    mut is_closed: watch::Receiver<bool>,
+) -> Option<OwnedSemaphorePermit> {
+    let ready = async {
+        if let Some(previous) = previous {
+            previous.await.ok()?;
+        }
+        slots.acquire_owned().await.ok()
+    };
+    tokio::select! {
+        biased;
+        _ = is_closed.wait_for(|closed| *closed) => None,
+        slot = ready => slot,
     }
 }
 

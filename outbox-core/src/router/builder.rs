@@ -95,7 +95,6 @@ impl RouterBuilder {
             event_type: H::Event::EVENT_TYPE,
             event_version: H::Event::EVENT_VERSION,
             logical_name: H::Event::LOGICAL_NAME,
-            ordered: H::Event::ORDERING.is_ordered(),
             reads: H::Event::reads,
         };
         // The only code that is compiled per handler; everything around it knows no types.
@@ -113,8 +112,8 @@ impl RouterBuilder {
     /// # Errors
     ///
     /// Everything that is wrong, at once and with its place: ids that are used twice or outside the grammar, states
-    /// that are missing or given twice, expected handlers that are not linked, two types under one logical name,
-    /// and handlers of ordered events.
+    /// that are missing or given twice, expected handlers that are not linked, two types under one logical name, and
+    /// events that are ignored and handled.
     pub fn build(self) -> Result<Router, RouterErrors> {
         let Self { entries, states, expected, mut errors, ignored, .. } = self;
         errors.extend(duplicate_events(&catalog()));
@@ -139,6 +138,7 @@ impl RouterBuilder {
             states: Arc::new(states),
             routes,
             ignored: Arc::new(ignored),
+            proceed: Arc::new([]),
         })
     }
 }
@@ -174,14 +174,10 @@ fn duplicate_events(events: &[&'static EventDescriptor]) -> Vec<RouterError> {
 }
 
 fn entry_errors(entry: &Entry, requirements: &[Requirement], states: &States) -> Vec<RouterError> {
-    let Entry { id, source, event, .. } = entry;
+    let Entry { id, source, .. } = entry;
     let mut errors = Vec::new();
     if let Err(reason) = check_id(id) {
         errors.push(RouterError::InvalidId { id: id.clone(), source: *source, reason });
-    }
-    if event.ordered {
-        let logical_name = event.logical_name;
-        errors.push(RouterError::Ordered { id: id.clone(), source: *source, logical_name });
     }
     let missing = requirements.iter().filter(|requirement| !states.meets(requirement));
     errors.extend(missing.map(|requirement| RouterError::MissingState {

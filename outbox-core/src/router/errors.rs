@@ -62,15 +62,6 @@ pub enum RouterError {
         /// Where the handler is, and where the event is ignored.
         sources: [Source; 2],
     },
-    /// A handler of an ordered event, which this version cannot deliver in order.
-    Ordered {
-        /// The handler.
-        id: String,
-        /// Its place.
-        source: Source,
-        /// Name and version of the event.
-        logical_name: &'static str,
-    },
 }
 
 impl RouterError {
@@ -112,10 +103,6 @@ impl fmt::Display for RouterError {
             Self::Ignored { id, event, sources: [handler, ignored] } => write!(
                 f,
                 "event {event} is ignored at {ignored}, but handler {id:?} ({handler}) handles it; remove one of them"
-            ),
-            Self::Ordered { id, source, logical_name } => write!(
-                f,
-                "handler {id:?} ({source}) handles {logical_name}, which is ordered, and this version delivers without order only; declare `ordering = none` on the event"
             ),
         }
     }

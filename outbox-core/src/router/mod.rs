@@ -30,6 +30,7 @@ pub struct Router {
     states: Arc<States>,
     routes: Arc<[Route]>,
     ignored: Arc<BTreeSet<Route>>,
+    proceed: Arc<[&'static str]>,
 }
 
 /// One registered handler.
@@ -46,7 +47,6 @@ pub(crate) struct EventFacts {
     event_type: &'static str,
     event_version: u16,
     logical_name: &'static str,
-    ordered: bool,
     reads: fn(u16) -> bool,
 }
 
@@ -73,6 +73,11 @@ impl Router {
         self.by_type
             .iter()
             .flat_map(|(event, entries)| entries.iter().map(|entry| (*event, entry.id.as_str())))
+    }
+
+    /// The event types whose dead letters do not block their ordering key.
+    pub(crate) fn proceed(&self) -> &[&'static str] {
+        &self.proceed
     }
 
     /// The ids of the handlers that read a name and version.
@@ -140,6 +145,10 @@ pub(crate) struct Reports(Arc<Mutex<Vec<HandlerReport>>>);
 impl Reports {
     pub(crate) fn push(&self, report: HandlerReport) {
         self.lock().push(report);
+    }
+
+    pub(crate) fn so_far(&self) -> Vec<HandlerReport> {
+        self.lock().clone()
     }
 
     pub(crate) fn take(&self) -> Vec<HandlerReport> {

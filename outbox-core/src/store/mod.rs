@@ -43,6 +43,19 @@ pub trait OutboxStore: Send + Sync + 'static {
     /// The database's error; nothing is claimed then, or only until the lease expires.
     fn claim(&self, request: &ClaimRequest<'_>) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
 
+    /// Claims due rows that are ordered: of each key an unbroken run from its first live row, as
+    /// [`decide::order`](crate::decide::order) says. Keys are taken in turn, starting after the one that the request
+    /// names. Rows come in the order of their ids; those of one key are to be handled one after the other, and what
+    /// follows a row that was not dispatched is to be given back.
+    ///
+    /// # Errors
+    ///
+    /// The database's error; nothing is claimed then, or only until the lease expires.
+    fn claim_ordered(
+        &self,
+        request: &OrderedRequest<'_>,
+    ) -> impl Future<Output = Result<OrderedClaim, StoreError>> + Send;
+
     /// Takes over one row whose lease has expired, for a relay that runs nothing else meanwhile; rows that used up
     /// their attempts alone are buried on the way. Each writes the history of the lost attempt.
     ///
@@ -151,8 +164,30 @@ pub struct ClaimRequest<'a> {
     pub limit: u32,
     /// Only these events.
     pub routes: &'a [Route],
+    /// Event types whose dead letters do not block their ordering key.
+    pub proceed: &'a [&'static str],
     /// Instead of the database's clock, in tests.
     pub now: Option<DateTime<Utc>>,
+}
+
+/// A claim of due rows that are ordered.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderedRequest<'a> {
+    /// As for any claim.
+    pub claim: ClaimRequest<'a>,
+    /// Only keys after this one; all when there is none.
+    pub after: Option<&'a str>,
+}
+
+/// What a claim of ordered rows brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OrderedClaim {
+    /// The rows.
+    pub claimed: Claimed,
+    /// The key after which the next claim goes on; `None` when all keys were looked at.
+    pub next: Option<String>,
+    /// Keys that wait for a row whose lease has expired, to be taken over.
+    pub expired: Vec<String>,
 }
 
 /// A claim of one row with an expired lease.
@@ -160,6 +195,8 @@ pub struct ClaimRequest<'a> {
 pub struct TakeOver<'a> {
     /// As for a claim; `limit` does not apply.
     pub claim: ClaimRequest<'a>,
+    /// Keys that wait for a row whose lease has expired, as a claim has told.
+    pub keys: &'a [String],
     /// Attempts after which a row that ran alone is dead.
     pub max_attempts: u32,
 }

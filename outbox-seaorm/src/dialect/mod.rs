@@ -27,6 +27,20 @@ pub(crate) struct Dialect {
     pub(crate) lock_keys: &'static str,
     /// The claim of due rows.
     pub(crate) claim: Claim,
+    /// Claims locked rows by their ids.
+    pub(crate) claim_ids: &'static str,
+    /// The next ordering keys that have live rows, in order; perhaps fewer than there are, but not none.
+    pub(crate) walk_keys: &'static str,
+    /// The first live row of each of some keys that no dead letter blocks.
+    pub(crate) heads: &'static str,
+    /// Live replays of ordered dead letters.
+    pub(crate) live_replays: &'static str,
+    /// Locks those of some lanes that are free.
+    pub(crate) lock_lanes: &'static str,
+    /// The ids of the first live rows of each of some keys that no dead letter blocks.
+    pub(crate) runs: &'static str,
+    /// Locks rows and returns them as they are then, whatever their state, as a claim does and with their standing.
+    pub(crate) lock_runs: &'static str,
     /// The row that has waited longest with an expired lease.
     pub(crate) find_expired: &'static str,
     /// Locks it, unless somebody else has. Returns it as a claim does, with `claimed_by` and `isolated`.
@@ -111,8 +125,6 @@ pub(crate) enum Claim {
         routes: &'static str,
         /// Locks and returns the rows of one event as they were before the claim.
         select: &'static str,
-        /// Claims them.
-        update: &'static str,
     },
 }
 

@@ -38,11 +38,67 @@ pub(super) const DIALECT: Dialect = Dialect {
              ORDER BY lane, available_at, id
              LIMIT :limit
                FOR UPDATE SKIP LOCKED",
-        update: "UPDATE {outbox}
-               SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
-                   lease_token = :token, lease_expires_at = :now + INTERVAL :lease MICROSECOND
-             WHERE id IN (:ids)",
     },
+    claim_ids: "UPDATE {outbox}
+           SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
+               lease_token = :token, lease_expires_at = :now + INTERVAL :lease MICROSECOND
+         WHERE id IN (:ids)",
+    walk_keys: "SELECT page.ordering_key AS k
+          FROM (SELECT ordering_key FROM {outbox}
+                 WHERE finished_at IS NULL AND ordering_key > :after
+                 ORDER BY ordering_key, id
+                 LIMIT :limit) AS page
+         GROUP BY page.ordering_key
+         ORDER BY page.ordering_key",
+    heads: "SELECT picked.k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+          FROM (SELECT r.n AS n, r.k AS k,
+                       (SELECT o.id FROM {outbox} AS o
+                         WHERE o.finished_at IS NULL AND o.ordering_key = r.k AND o.replay_of IS NULL
+                         ORDER BY o.id LIMIT 1) AS id
+                  FROM JSON_TABLE(:keys, '$[*]' COLUMNS (
+                   n INT PATH '$.n', k VARCHAR(400) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.k')) AS r) AS picked
+          JOIN {outbox} AS h ON h.id = picked.id
+         WHERE NOT EXISTS (
+               SELECT 1 FROM {outbox} AS d
+                WHERE d.ordering_key = picked.k
+                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.event_type NOT IN (SELECT p.value FROM JSON_TABLE(:proceed, '$[*]' COLUMNS (value VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS p))
+         ORDER BY picked.n",
+    live_replays: "SELECT h.ordering_key AS k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+          FROM {outbox} AS h
+         WHERE h.finished_at IS NULL AND h.replay_of IS NOT NULL AND h.ordering_key IS NOT NULL
+         ORDER BY h.id",
+    lock_lanes: "SELECT lane FROM {lanes} WHERE lane IN (:ids) ORDER BY lane
+           FOR UPDATE SKIP LOCKED",
+    runs: "WITH RECURSIVE walk (k, id, n) AS (
+            SELECT r.k, (SELECT o.id FROM {outbox} AS o
+                          WHERE o.finished_at IS NULL AND o.ordering_key = r.k AND o.replay_of IS NULL
+                          ORDER BY o.id LIMIT 1), 1
+              FROM JSON_TABLE(:keys, '$[*]' COLUMNS (
+                   n INT PATH '$.n', k VARCHAR(400) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.k')) AS r
+             WHERE NOT EXISTS (
+               SELECT 1 FROM {outbox} AS d
+                WHERE d.ordering_key = r.k
+                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.event_type NOT IN (SELECT p.value FROM JSON_TABLE(:proceed, '$[*]' COLUMNS (value VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS p))
+            UNION ALL
+            SELECT walk.k, (SELECT o.id FROM {outbox} AS o
+                             WHERE o.finished_at IS NULL AND o.ordering_key = walk.k AND o.replay_of IS NULL
+                               AND o.id > walk.id
+                             ORDER BY o.id LIMIT 1), walk.n + 1
+              FROM walk
+             WHERE walk.id IS NOT NULL AND walk.n < :limit)
+        SELECT id FROM walk WHERE id IS NOT NULL",
+    lock_runs: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
+            completed_handlers, replay_of,
+            status, resolved_at IS NOT NULL AS resolved, status = 'pending' AND available_at <= :now AS ready
+          FROM {outbox}
+         WHERE id IN (:ids)
+         ORDER BY id
+           FOR UPDATE",
     find_expired: "SELECT candidate.id
           FROM (SELECT (
                SELECT x.id FROM {outbox} AS x

@@ -47,6 +47,63 @@ pub(super) const DIALECT: Dialect = Dialect {
             o.correlation_id, o.causation_id, o.occurred_at, o.attempts, o.claims, o.available_at,
             CAST(o.completed_handlers AS text) AS completed_handlers, o.replay_of",
     ),
+    claim_ids: "UPDATE {outbox}
+           SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
+               lease_token = :token, lease_expires_at = :now + make_interval(secs => :lease)
+         WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[]))",
+    walk_keys: "WITH RECURSIVE walk (k, n) AS (
+            (SELECT ordering_key, 1 FROM {outbox}
+              WHERE finished_at IS NULL AND ordering_key > :after
+              ORDER BY ordering_key LIMIT 1)
+            UNION ALL
+            SELECT next.ordering_key, walk.n + 1
+              FROM walk
+             CROSS JOIN LATERAL (
+                SELECT ordering_key FROM {outbox}
+                 WHERE finished_at IS NULL AND ordering_key > walk.k
+                 ORDER BY ordering_key LIMIT 1) AS next
+             WHERE walk.n < :limit)
+        SELECT k FROM walk",
+    heads: "SELECT r.k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+          FROM json_to_recordset(CAST(:keys AS json)) AS r (n integer, k text)
+         CROSS JOIN LATERAL (
+            SELECT id, lane, event_type, event_version, lease_token, available_at, lease_expires_at FROM {outbox}
+             WHERE finished_at IS NULL AND ordering_key = r.k AND replay_of IS NULL
+             ORDER BY id LIMIT 1) AS h
+         WHERE NOT EXISTS (
+               SELECT 1 FROM {outbox} AS d
+                WHERE d.ordering_key = r.k
+                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.event_type NOT IN (SELECT p.value FROM json_array_elements_text(CAST(:proceed AS json)) AS p (value)))
+         ORDER BY r.n",
+    live_replays: "SELECT h.ordering_key AS k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+          FROM {outbox} AS h
+         WHERE h.finished_at IS NULL AND h.replay_of IS NOT NULL AND h.ordering_key IS NOT NULL
+         ORDER BY h.id",
+    lock_lanes: "SELECT lane FROM {lanes} WHERE lane = ANY(CAST(string_to_array(:ids, ',') AS smallint[])) ORDER BY lane
+           FOR UPDATE SKIP LOCKED",
+    runs: "SELECT o.id
+          FROM json_to_recordset(CAST(:keys AS json)) AS r (n integer, k text)
+         CROSS JOIN LATERAL (
+            SELECT id FROM {outbox}
+             WHERE finished_at IS NULL AND ordering_key = r.k AND replay_of IS NULL
+             ORDER BY id LIMIT :limit) AS o
+         WHERE NOT EXISTS (
+               SELECT 1 FROM {outbox} AS d
+                WHERE d.ordering_key = r.k
+                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.event_type NOT IN (SELECT p.value FROM json_array_elements_text(CAST(:proceed AS json)) AS p (value)))",
+    lock_runs: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, CAST(payload AS text) AS payload, CAST(headers AS text) AS headers, correlation_id,
+            causation_id, occurred_at, attempts, claims, available_at,
+            CAST(completed_handlers AS text) AS completed_handlers, replay_of,
+            status, resolved_at IS NOT NULL AS resolved, status = 'pending' AND available_at <= :now AS ready
+          FROM {outbox}
+         WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[]))
+         ORDER BY id
+           FOR UPDATE",
     // Each event is looked up on its own; a join by id would read the whole table where statistics are missing.
     find_expired: "SELECT x.id
           FROM json_to_recordset(CAST(:routes AS json)) AS r (n integer, event_type text, event_version integer)

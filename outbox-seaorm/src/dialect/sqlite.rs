@@ -37,11 +37,67 @@ pub(super) const DIALECT: Dialect = Dialect {
                AND available_at <= :now AND lease_token IS NULL
              ORDER BY lane, available_at, id
              LIMIT :limit",
-        update: "UPDATE {outbox}
-               SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
-                   lease_token = :token, lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease)
-             WHERE id IN (SELECT value FROM json_each(:ids))",
     },
+    claim_ids: "UPDATE {outbox}
+           SET status = 'claimed', attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by,
+               lease_token = :token, lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease)
+         WHERE id IN (SELECT value FROM json_each(:ids))",
+    walk_keys: "WITH RECURSIVE walk (k, n) AS (
+            SELECT (SELECT ordering_key FROM {outbox}
+                     WHERE finished_at IS NULL AND ordering_key > :after
+                     ORDER BY ordering_key LIMIT 1), 1
+            UNION ALL
+            SELECT (SELECT ordering_key FROM {outbox}
+                     WHERE finished_at IS NULL AND ordering_key > walk.k
+                     ORDER BY ordering_key LIMIT 1), walk.n + 1
+              FROM walk
+             WHERE walk.k IS NOT NULL AND walk.n < :limit)
+        SELECT k FROM walk WHERE k IS NOT NULL",
+    heads: "SELECT picked.k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+          FROM (SELECT r.n AS n, r.k AS k,
+                       (SELECT o.id FROM {outbox} AS o
+                         WHERE o.finished_at IS NULL AND o.ordering_key = r.k AND o.replay_of IS NULL
+                         ORDER BY o.id LIMIT 1) AS id
+                  FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.k') AS k FROM json_each(:keys)) AS r) AS picked
+          JOIN {outbox} AS h ON h.id = picked.id
+         WHERE NOT EXISTS (
+               SELECT 1 FROM {outbox} AS d
+                WHERE d.ordering_key = picked.k
+                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.event_type NOT IN (SELECT p.value FROM json_each(:proceed) AS p))
+         ORDER BY picked.n",
+    live_replays: "SELECT h.ordering_key AS k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+          FROM {outbox} AS h
+         WHERE h.finished_at IS NULL AND h.replay_of IS NOT NULL AND h.ordering_key IS NOT NULL
+         ORDER BY h.id",
+    lock_lanes: "SELECT lane FROM {lanes} WHERE lane IN (SELECT value FROM json_each(:ids)) ORDER BY lane",
+    runs: "WITH RECURSIVE walk (k, id, n) AS (
+            SELECT r.k, (SELECT o.id FROM {outbox} AS o
+                          WHERE o.finished_at IS NULL AND o.ordering_key = r.k AND o.replay_of IS NULL
+                          ORDER BY o.id LIMIT 1), 1
+              FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.k') AS k FROM json_each(:keys)) AS r
+             WHERE NOT EXISTS (
+               SELECT 1 FROM {outbox} AS d
+                WHERE d.ordering_key = r.k
+                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.event_type NOT IN (SELECT p.value FROM json_each(:proceed) AS p))
+            UNION ALL
+            SELECT walk.k, (SELECT o.id FROM {outbox} AS o
+                             WHERE o.finished_at IS NULL AND o.ordering_key = walk.k AND o.replay_of IS NULL
+                               AND o.id > walk.id
+                             ORDER BY o.id LIMIT 1), walk.n + 1
+              FROM walk
+             WHERE walk.id IS NOT NULL AND walk.n < :limit)
+        SELECT id FROM walk WHERE id IS NOT NULL",
+    lock_runs: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
+            ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
+            completed_handlers, replay_of,
+            status, resolved_at IS NOT NULL AS resolved, status = 'pending' AND available_at <= :now AS ready
+          FROM {outbox}
+         WHERE id IN (SELECT value FROM json_each(:ids))
+         ORDER BY id",
     find_expired: "SELECT candidate.id
           FROM (SELECT (
                SELECT x.id FROM {outbox} AS x

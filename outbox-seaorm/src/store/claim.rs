@@ -16,9 +16,7 @@ pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Re
     let holes = store.claim_holes(request);
     let claimed = match store.dialect.claim {
         Claim::One(sql) => store.query(sql, &holes).await,
-        Claim::Several { routes, select, update } => {
-            several(store, request, [routes, select, update], holes).await
-        }
+        Claim::Several { routes, select } => several(store, request, [routes, select], holes).await,
     };
     let claimed = claimed.map_err(|error| store_error("claim rows", error))?;
     let counted = u32::from(matches!(store.dialect.claim, Claim::Several { .. }));
@@ -42,7 +40,7 @@ pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Re
 async fn several(
     store: &SeaOrmStore,
     request: &ClaimRequest<'_>,
-    [routes, select, update]: [&'static str; 3],
+    [routes, select]: [&'static str; 2],
     holes: Holes,
 ) -> Result<Vec<QueryResult>, DbErr> {
     let tx = store.begin().await?;
@@ -61,7 +59,7 @@ async fn several(
     let ids = rows.iter().map(|row| row.try_get::<i64>("", "id")).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
         let holes = holes.with("ids", store.dialect.ids(ids.into_iter()));
-        store.execute(&tx, update, &holes).await?;
+        store.execute(&tx, store.dialect.claim_ids, &holes).await?;
     }
     tx.commit().await?;
     Ok(rows)

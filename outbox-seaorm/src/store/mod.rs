@@ -5,6 +5,7 @@ mod claim;
 mod control;
 mod mark;
 mod operate;
+mod ordered;
 mod purge;
 mod renew;
 mod retry;
@@ -21,8 +22,8 @@ use outbox_core::{
     MessageId, OutboxRow, OutboxStore, RowId, StoreError,
     row::LeaseToken,
     store::{
-        Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, Purge, Purged, Renewal, TakeOver,
-        TakenOver,
+        Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, OrderedClaim, OrderedRequest, Purge,
+        Purged, Renewal, TakeOver, TakenOver,
     },
 };
 use retry::retried;
@@ -143,6 +144,13 @@ impl OutboxStore for SeaOrmStore {
             return Ok(Claimed::default());
         }
         retried(|| claim::claim(self, request)).await
+    }
+
+    async fn claim_ordered(&self, request: &OrderedRequest<'_>) -> Result<OrderedClaim, StoreError> {
+        if request.claim.routes.is_empty() || request.claim.limit == 0 {
+            return Ok(OrderedClaim::default());
+        }
+        retried(|| ordered::claim(self, request)).await
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {

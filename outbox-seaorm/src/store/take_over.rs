@@ -1,6 +1,6 @@
 //! claimed, lease expired → claimed anew and alone, or dead.
 
-use super::SeaOrmStore;
+use super::{SeaOrmStore, ordered::expired_of_keys};
 use crate::convert::{claimed_row, store_error, unreadable_row};
 use outbox_core::{
     ErrorClass, RowId, StoreError,
@@ -8,24 +8,22 @@ use outbox_core::{
     row::{ClaimedRow, UnreadableRow},
     store::{TakeOver, TakenOver},
 };
-use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult};
 
 /// Rows that one take-over buries at most, so that its transaction stays short.
 const MAX_BURIED: usize = 100;
 
 pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-    let find = store.statement(store.dialect.find_expired, &store.claim_holes(&request.claim));
-    Ok(store.db.query_one_raw(find).await.map_err(failed)?.is_some())
+    Ok(next_expired(&store.db, store, request).await.map_err(failed)?.is_some())
 }
 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
     let tx = store.begin().await.map_err(failed)?;
     let holes = store.claim_holes(&request.claim);
-    let find = store.statement(store.dialect.find_expired, &holes);
     while taken.buried.len() < MAX_BURIED {
-        let Some(found) = tx.query_one_raw(find.clone()).await.map_err(failed)? else { break };
-        let id = found.try_get::<i64>("", "id").map_err(failed)?;
+        // What is found needs no lock: a first row of its key stays the first as long as it is live.
+        let Some(RowId(id)) = next_expired(&tx, store, request).await.map_err(failed)? else { break };
         let lock = store.statement(store.dialect.lock_expired, &holes.clone().with("id", id));
         // Somebody else is taking it over at this moment; the next look finds another.
         let Some(row) = tx.query_one_raw(lock).await.map_err(failed)? else { break };
@@ -44,6 +42,19 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
     tx.commit().await.map_err(failed)?;
     Ok(taken)
 }
+/// Unordered rows first, then those of keys that wait for one.
+async fn next_expired(
+    db: &impl ConnectionTrait,
+    store: &SeaOrmStore,
+    request: &TakeOver<'_>,
+) -> Result<Option<RowId>, DbErr> {
+    let find = store.statement(store.dialect.find_expired, &store.claim_holes(&request.claim));
+    match db.query_one_raw(find).await? {
+        Some(found) => Ok(Some(RowId(found.try_get("", "id")?))),
+        None => expired_of_keys(db, store, &request.claim, request.keys).await,
+    }
+}
+
 enum Ended {
     Alone(Box<ClaimedRow>),
     Unreadable(UnreadableRow),
@@ -87,6 +98,6 @@ async fn end_attempt(
     }
 }
 
-fn failed(error: sea_orm::DbErr) -> StoreError {
+fn failed(error: DbErr) -> StoreError {
     store_error("take over rows with an expired lease", error)
 }

@@ -2,18 +2,10 @@ use super::{Counter, Mailer, PingSent, accept, accept_ping};
 use outbox_core::{
     HandlerError, OutboxEvent, Router, RouterBuilder, State, router::RouterError, store::Route,
 };
-use outbox_tests::events::{CustomerMoved, NoteTaken, OrderNumbered, OrderPlaced};
+use outbox_tests::events::{NoteTaken, OrderPlaced};
 use std::any::type_name;
 
 async fn mail(_: OrderPlaced, State(_): State<Mailer>) -> Result<(), HandlerError> {
-    Ok(())
-}
-
-async fn number(_: OrderNumbered) -> Result<(), HandlerError> {
-    Ok(())
-}
-
-async fn relocate(_: CustomerMoved) -> Result<(), HandlerError> {
     Ok(())
 }
 
@@ -103,20 +95,13 @@ fn an_id_outside_the_grammar_is_refused_by_every_way_of_registering() {
 }
 
 #[test]
-fn a_handler_of_an_ordered_event_is_refused_and_told_what_to_declare() {
-    let (builder, first) = (Router::builder().on("stats.number-orders", number), line!());
-    let (builder, second) = (builder.on("crm.move-customer", relocate), line!());
-    let text = |id: &str, line: u32, event: &str| {
-        format!(
-            "handler \"{id}\" ({}) handles {event}, which is ordered, and this version delivers without order only; declare `ordering = none` on the event",
-            here(line)
-        )
-    };
-    let expected = [
-        text("stats.number-orders", first, "orders.order-numbered.v1"),
-        text("crm.move-customer", second, "orders.customer-moved.v1"),
-    ];
-    assert_eq!(errors(builder), expected);
+fn an_event_that_is_ignored_must_not_have_a_handler() {
+    let builder = Router::builder().on("mail.confirm-order", accept);
+    let line = line!() + 1;
+    let builder = builder.ignore::<OrderPlaced>();
+    let [text] = &errors(builder)[..] else { panic!("one error") };
+    assert!(text.contains("event orders.order-placed.v1 is ignored at"), "{text}");
+    assert!(text.contains(&format!(":{line}")) && text.contains("\"mail.confirm-order\""), "{text}");
 }
 
 /// Only the text. Two such types in this binary would keep every router of every other test from being built.
@@ -136,7 +121,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         .state(Mailer("smtp"))
         .state(Mailer("other"))
         .on("Mail", accept)
-        .on("stats.number-orders", number)
+        .on("stats.number-orders", accept)
         .on("stats.number-orders", accept)
         .on("mail.report-lost", |_: OrderPlaced, _: State<u8>| async { Ok::<_, HandlerError>(()) })
         .expect(["search.index-order"]);
@@ -148,7 +133,6 @@ fn everything_that_is_wrong_is_said_at_once() {
             [
                 RouterError::DuplicateState { .. },
                 RouterError::InvalidId { .. },
-                RouterError::Ordered { .. },
                 RouterError::MissingState { .. },
                 RouterError::DuplicateHandler { .. },
                 RouterError::NotLinked { .. },
@@ -159,8 +143,8 @@ fn everything_that_is_wrong_is_said_at_once() {
     let text = error.to_string();
     let (head, rest) = text.split_once('\n').unwrap();
     assert_eq!(head, "the router cannot be built:");
-    assert!(rest.lines().all(|line| line.starts_with("  - ")) && rest.lines().count() == 6, "{text}");
-    assert_eq!(text.matches(&format!("{}:", file!())).count(), 7, "each with its place: {text}");
+    assert!(rest.lines().all(|line| line.starts_with("  - ")) && rest.lines().count() == 5, "{text}");
+    assert_eq!(text.matches(&format!("{}:", file!())).count(), 6, "each with its place: {text}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ pub mod claim;
 pub mod control;
 pub mod mark;
 pub mod operate;
+pub mod ordered;
 pub mod purge;
 pub mod renew;
 pub mod take_over;
@@ -48,13 +49,14 @@ pub fn request(limit: u32, now: Option<DateTime<Utc>>) -> ClaimRequest<'static> 
         lease: LEASE,
         limit,
         routes: &ROUTES,
+        proceed: &[],
         now,
     }
 }
 
 /// A take-over of placed orders, dead after three attempts.
 pub fn take_over(now: Option<DateTime<Utc>>) -> TakeOver<'static> {
-    TakeOver { claim: request(1, now), max_attempts: 3 }
+    TakeOver { claim: request(1, now), keys: &[], max_attempts: 3 }
 }
 
 /// Claims, and returns the rows with their token.

@@ -1,14 +1,16 @@
 //! The model that the SQL stores are compared with.
 
 mod operate;
+mod ordered;
 
 use crate::{
     decide::{AttemptOutcome, Expiry, FailedAttempt, Transition, decide_expired},
     envelope::{Envelope, MessageId},
     row::{ClaimedRow, ErrorClass, Lease, LeaseToken, OutboxRow, RowId, Status},
     store::{
-        Announcement, ClaimRequest, Claimed, Control, Finished, LiveRelay, Mark, MarkReport, OutboxStore,
-        Pause, PauseEntry, Purge, Purged, Renewal, StoreError, TakeOver, TakenOver,
+        Announcement, ClaimRequest, Claimed, Control, Finished, LiveRelay, Mark, MarkReport, OrderedClaim,
+        OrderedRequest, OutboxStore, Pause, PauseEntry, Purge, Purged, Renewal, StoreError, TakeOver,
+        TakenOver,
     },
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -129,36 +131,44 @@ impl OutboxStore for MemoryStore {
         Ok(Claimed { rows: rows.into_iter().map(|(_, row)| row).collect(), unreadable: Vec::new() })
     }
 
+    async fn claim_ordered(&self, request: &OrderedRequest<'_>) -> Result<OrderedClaim, StoreError> {
+        Ok(self.claim_in_order(request))
+    }
+
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
         let now = request.claim.now.unwrap_or_else(|| self.now());
         let mut tables = self.lock();
         let mut taken = TakenOver::default();
-        for id in tables.expired(&request.claim, now) {
-            let Some(row) = tables.rows.get_mut(&id) else {
-                continue;
+        while taken.row.is_none() {
+            let of_keys =
+                || request.keys.iter().find_map(|key| tables.expired_of_key(&request.claim, key, now));
+            let next = tables.expired(&request.claim, now).first().copied().or_else(of_keys);
+            let Some(row) = next.and_then(|id| tables.rows.get_mut(&id)) else { break };
+            let Some(lease) = row.lease.clone() else { break };
+            let entry = HistoryEntry {
+                id: row.id,
+                attempt: row.attempts,
+                relay: lease.claimed_by,
+                failed: expired(),
             };
-            let Some(lease) = row.lease.clone() else { continue };
-            let expired =
-                HistoryEntry { id, attempt: row.attempts, relay: lease.claimed_by, failed: expired() };
             match decide_expired(row.attempts, lease.isolated, request.max_attempts) {
                 Expiry::RunAlone => taken.row = Some(claim(row, &request.claim, now, true)),
                 Expiry::Dead => {
                     finish(row, Status::Dead, now);
-                    row.last_error = Some((expired.failed.class, expired.failed.error.clone()));
-                    taken.buried.push(id);
+                    row.last_error = Some((entry.failed.class, entry.failed.error.clone()));
+                    taken.buried.push(row.id);
                 }
             }
-            tables.record([expired], now);
-            if taken.row.is_some() {
-                break;
-            }
+            tables.record([entry], now);
         }
         Ok(taken)
     }
 
     async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
         let now = request.claim.now.unwrap_or_else(|| self.now());
-        Ok(!self.lock().expired(&request.claim, now).is_empty())
+        let tables = self.lock();
+        let of_key = |key: &String| tables.expired_of_key(&request.claim, key, now).is_some();
+        Ok(!tables.expired(&request.claim, now).is_empty() || request.keys.iter().any(of_key))
     }
 
     async fn mark(&self, marks: &[Mark], now: Option<DateTime<Utc>>) -> Result<MarkReport, StoreError> {
@@ -312,15 +322,11 @@ impl Tables {
         now: DateTime<Utc>,
         state: impl Fn(&OutboxRow) -> bool,
     ) -> Vec<RowId> {
-        let routed = |row: &OutboxRow| {
-            let (name, version) = (&*row.envelope.event_type, row.envelope.event_version);
-            request.routes.iter().any(|route| route.event_type == name && route.event_version == version)
-        };
         let claimable = |row: &&OutboxRow| {
             row.finished_at.is_none()
                 && row.envelope.ordering_key.is_none()
                 && row.available_at <= now
-                && routed(row)
+                && ordered::is_routed(request, row)
                 && state(row)
         };
         let mut due: Vec<_> =

@@ -47,10 +47,10 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     UNIQUE KEY {name:outbox_message_id} (message_id),
     -- The claim of unordered rows.
     KEY {name:outbox_live} (finished_at, event_type, event_version, lane, available_at, id),
-    -- The claim of ordered rows.
-    KEY {name:outbox_live_lane} (finished_at, lane, id),
+    -- The claim of ordered rows: from key to key, and along each key.
+    KEY {name:outbox_live_key} (finished_at, ordering_key, id),
     -- Dead letters that nobody has resolved.
-    KEY {name:outbox_unresolved} (error_class, resolved_at, ordering_key),
+    KEY {name:outbox_unresolved} (resolved_at, ordering_key, error_class),
     KEY {name:outbox_resolved_at} (resolved_at),
     -- A dead row is replayed once.
     UNIQUE KEY {name:outbox_replay_of} (replay_of)

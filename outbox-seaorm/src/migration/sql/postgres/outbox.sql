@@ -4,12 +4,12 @@
 CREATE TABLE IF NOT EXISTS {outbox} (
     id                 bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY,
     message_id         uuid         NOT NULL CONSTRAINT {name:outbox_message_id} UNIQUE,
-    event_type         text         NOT NULL,
+    event_type         text         COLLATE "C" NOT NULL,
     event_version      integer      NOT NULL CHECK (event_version BETWEEN 1 AND 65535),
     aggregate_type     text,
     aggregate_id       text,
     aggregate_version  bigint,
-    ordering_key       text,
+    ordering_key       text         COLLATE "C",
     lane               smallint     CHECK (lane BETWEEN 0 AND 255),
     payload            json         NOT NULL,
     headers            json         NOT NULL DEFAULT '{}',
@@ -58,9 +58,12 @@ CREATE TABLE IF NOT EXISTS {outbox} (
 -- claims nothing. Only live rows are in it, so history costs nothing either.
 CREATE INDEX IF NOT EXISTS {name:outbox_live} ON {outbox} (event_type, event_version, lane, available_at, id)
     WHERE finished_at IS NULL;
--- The claim of ordered rows.
-CREATE INDEX IF NOT EXISTS {name:outbox_live_lane} ON {outbox} (lane, id)
-    WHERE finished_at IS NULL AND lane IS NOT NULL;
+-- The claim of ordered rows: from key to key, and along each key.
+CREATE INDEX IF NOT EXISTS {name:outbox_live_key} ON {outbox} (ordering_key, id)
+    WHERE finished_at IS NULL AND ordering_key IS NOT NULL;
+-- Replays do not queue behind their key.
+CREATE INDEX IF NOT EXISTS {name:outbox_live_replay} ON {outbox} (id)
+    WHERE finished_at IS NULL AND replay_of IS NOT NULL;
 -- Dead letters that nobody has resolved, and the keys that they block. Said without `status`: a finished row with an
 -- error is dead.
 CREATE INDEX IF NOT EXISTS {name:outbox_unresolved} ON {outbox} (ordering_key, id)

@@ -49,9 +49,12 @@ CREATE TABLE IF NOT EXISTS {outbox} (
 -- The claim of unordered rows.
 CREATE INDEX IF NOT EXISTS {index:outbox_live} ON {bare:outbox} (event_type, event_version, lane, available_at, id)
     WHERE finished_at IS NULL;
--- The claim of ordered rows.
-CREATE INDEX IF NOT EXISTS {index:outbox_live_lane} ON {bare:outbox} (lane, id)
-    WHERE finished_at IS NULL AND lane IS NOT NULL;
+-- The claim of ordered rows: from key to key, and along each key.
+CREATE INDEX IF NOT EXISTS {index:outbox_live_key} ON {bare:outbox} (ordering_key, id)
+    WHERE finished_at IS NULL AND ordering_key IS NOT NULL;
+-- Replays do not queue behind their key.
+CREATE INDEX IF NOT EXISTS {index:outbox_live_replay} ON {bare:outbox} (id)
+    WHERE finished_at IS NULL AND replay_of IS NOT NULL;
 -- Dead letters that nobody has resolved.
 CREATE INDEX IF NOT EXISTS {index:outbox_unresolved} ON {bare:outbox} (ordering_key, id)
     WHERE finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL;
