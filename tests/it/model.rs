@@ -1,10 +1,11 @@
 use chrono::{DateTime, Utc};
 use outbox_core::{
-    Envelope, ErrorClass, MessageId, OutboxRow, OutboxStore, RetryPolicy, RowId,
+    Envelope, ErrorClass, MessageId, OutboxRow, OutboxStore, RetryPolicy, RowId, Status,
     decide::{Failure, HandlerReport, Transition, decide},
     row::{ClaimedRow, LeaseToken},
     store::{
-        ClaimRequest, Finished, Mark, OperateError, OutboxOperator, Purge, Renewal, Replay, Route, TakeOver,
+        ClaimRequest, Finished, Mark, OperateError, OrderedRequest, OutboxOperator, Purge, Renewal, Replay,
+        Route, TakeOver,
     },
     testing::MemoryStore,
 };
@@ -36,12 +37,16 @@ const EVENTS: [Route; 3] = [
     Route { event_type: "model.b", event_version: 1 },
 ];
 
+const KEYS: [&str; 3] = ["x", "y", "z"];
+
 /// Something that happens. Numbers choose among what there is, modulo its count.
 #[derive(Clone, Debug)]
 enum Op {
     Append { event: usize },
+    AppendToKey { event: usize, key: usize },
     Wait { seconds: i64 },
     Claim { limit: u32, routes: usize },
+    ClaimOrdered { limit: u32, routes: usize, proceed: bool },
     TakeOver,
     Mark { claim: usize, reports: Vec<Option<ErrorClass>>, deletes: bool },
     GiveBack { claim: usize },
@@ -61,9 +66,12 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => Just(Some(ErrorClass::Unavailable)),
     ];
     let op = prop_oneof![
-        4 => (0..EVENTS.len()).prop_map(|event| Op::Append { event }),
+        2 => (0..EVENTS.len()).prop_map(|event| Op::Append { event }),
+        4 => (0..EVENTS.len(), 0..KEYS.len()).prop_map(|(event, key)| Op::AppendToKey { event, key }),
         3 => (0..90_i64).prop_map(|seconds| Op::Wait { seconds }),
-        5 => (1..4_u32, 1..=EVENTS.len()).prop_map(|(limit, routes)| Op::Claim { limit, routes }),
+        3 => (1..4_u32, 1..=EVENTS.len()).prop_map(|(limit, routes)| Op::Claim { limit, routes }),
+        5 => (1..6_u32, 1..=EVENTS.len(), proptest::bool::weighted(0.1))
+            .prop_map(|(limit, routes, proceed)| Op::ClaimOrdered { limit, routes, proceed }),
         2 => Just(Op::TakeOver),
         6 => (any::<usize>(), vec(class, 0..3), any::<bool>())
             .prop_map(|(claim, reports, deletes)| Op::Mark { claim, reports, deletes }),
@@ -102,6 +110,9 @@ struct Model<'a> {
     sql: &'a Sql,
     twins: Vec<Twin>,
     held: Vec<Held>,
+    /// Where the claims of ordered rows stand, and what they found to have expired.
+    after: Option<String>,
+    expired: Vec<String>,
     second: i64,
 }
 
@@ -118,7 +129,7 @@ struct Seen {
 /// A row as it is compared: without what differs between the stores by nature.
 #[derive(Debug, PartialEq)]
 struct Shape {
-    status: outbox_core::Status,
+    status: Status,
     attempts: u32,
     claims: i64,
     lease: Option<outbox_core::row::Lease>,
@@ -164,16 +175,25 @@ impl Model<'_> {
         let now = self.now();
         match op {
             Op::Wait { seconds } => self.second += seconds,
-            Op::Append { event } => self.append(event).await,
+            Op::Append { event } => self.store(&envelope(event)).await,
             Op::Claim { limit, routes } => {
                 let request = request(&EVENTS[..routes], limit, now);
                 let memory = self.memory.claim(&request).await.unwrap();
                 let sql = self.sql.store().claim(&request).await.unwrap();
                 self.hold(request.token, [&memory.rows, &sql.rows]);
             }
+            Op::AppendToKey { event, key } => {
+                let envelope = envelope(event).with_ordering_key(KEYS[key]);
+                self.store(&envelope).await;
+            }
+            Op::ClaimOrdered { limit, routes, proceed } => {
+                let proceed: &[&str] = if proceed { &["model.a"] } else { &[] };
+                self.claim_ordered(ClaimRequest { proceed, ..request(&EVENTS[..routes], limit, now) }).await;
+            }
             Op::TakeOver => {
                 let claim = request(&EVENTS, 1, now);
-                let request = TakeOver { claim, keys: &[], max_attempts: POLICY.max_attempts };
+                let keys = std::mem::take(&mut self.expired);
+                let request = TakeOver { claim, keys: &keys, max_attempts: POLICY.max_attempts };
                 let [memory, sql] =
                     [self.memory.take_over(&request).await, self.sql.store().take_over(&request).await]
                         .map(Result::unwrap);
@@ -195,13 +215,24 @@ impl Model<'_> {
         }
     }
 
-    async fn append(&mut self, event: usize) {
-        let Route { event_type, event_version } = EVENTS[event];
-        let id = MessageId::new();
-        let envelope = Envelope::stored(id, event_type.into(), event_version, "{}".into());
-        let memory = self.memory.append(std::slice::from_ref(&envelope)).unwrap()[0];
-        let sql = self.sql.append(std::slice::from_ref(&envelope)).await[0];
-        self.twins.push(Twin { ids: [memory, sql], messages: [id, id] });
+    async fn store(&mut self, envelope: &Envelope) {
+        let memory = self.memory.append(std::slice::from_ref(envelope)).unwrap()[0];
+        let sql = self.sql.append(std::slice::from_ref(envelope)).await[0];
+        self.twins.push(Twin { ids: [memory, sql], messages: [envelope.message_id; 2] });
+    }
+
+    async fn claim_ordered(&mut self, claim: ClaimRequest<'_>) {
+        let after = self.after.take();
+        let request = OrderedRequest { claim, after: after.as_deref() };
+        let before = self.memory.rows();
+        let memory = self.memory.claim_ordered(&request).await.unwrap();
+        let sql = self.sql.store().claim_ordered(&request).await.unwrap();
+        assert_eq!((&memory.next, &memory.expired), (&sql.next, &sql.expired));
+        for row in &memory.claimed.rows {
+            assert_eq!(overtaken(&before, &memory.claimed.rows, row, claim.proceed), [], "{row:?}");
+        }
+        self.hold(claim.token, [&memory.claimed.rows, &sql.claimed.rows]);
+        (self.after, self.expired) = (memory.next, memory.expired);
     }
 
     async fn mark(&mut self, claim: usize, reports: &[Option<ErrorClass>], deletes: bool) {
@@ -327,6 +358,26 @@ impl Model<'_> {
     }
 }
 
+/// Rows of the same key that a claimed row would overtake: stored before it, and neither dispatched, resolved, nor
+/// claimed with it. What a dead letter holds up waits for it, but its own replay does not.
+fn overtaken(before: &[OutboxRow], with_it: &[ClaimedRow], row: &ClaimedRow, proceed: &[&str]) -> Vec<RowId> {
+    if row.replay_of.is_some() {
+        return Vec::new();
+    }
+    let holds_up = |other: &&OutboxRow| match other.status {
+        Status::Dispatched => false,
+        Status::Dead => other.resolved_at.is_none() && !proceed.contains(&&*other.envelope.event_type),
+        _ => other.replay_of.is_none() && !with_it.iter().any(|row| row.id == other.id),
+    };
+    let of_key = before.iter().filter(|other| other.envelope.ordering_key == row.envelope.ordering_key);
+    of_key.filter(|other| other.id < row.id).filter(holds_up).map(|other| other.id).collect()
+}
+
+fn envelope(event: usize) -> Envelope {
+    let Route { event_type, event_version } = EVENTS[event];
+    Envelope::stored(MessageId::new(), event_type.into(), event_version, "{}".into())
+}
+
 fn request(routes: &[Route], limit: u32, now: Option<DateTime<Utc>>) -> ClaimRequest<'_> {
     ClaimRequest {
         claimed_by: "relay",
@@ -371,7 +422,15 @@ async fn a_database_does_what_the_model_does_whatever_happens_to_its_rows(databa
                     database.db.execute_unprepared(&format!("DELETE FROM {table}")).await.unwrap();
                 }
                 let memory = MemoryStore::default();
-                let mut model = Model { memory, sql: &sql, twins: vec![], held: vec![], second: 0 };
+                let mut model = Model {
+                    memory,
+                    sql: &sql,
+                    twins: vec![],
+                    held: vec![],
+                    after: None,
+                    expired: vec![],
+                    second: 0,
+                };
                 for op in ops {
                     model.step(op).await;
                 }
