@@ -65,3 +65,6 @@ mod outage;
 
 /// Handlers that are down, paused or uncertain: no attempt is lost, and nobody else waits.
 mod circuits;
+
+/// Order within a key: kept by several relays, through crashes, failures and replays.
+mod order;

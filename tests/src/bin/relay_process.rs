@@ -77,7 +77,7 @@ fn config() -> RelayConfig {
 }
 
 /// Notes that it runs, and then does what the event says in `total_cents`: -1 kills the process, -2 waits for the
-/// table `gate` to be filled, anything else succeeds.
+/// table `gate` to be filled, -3 fails at the first attempt, anything else succeeds.
 async fn handle(
     event: OrderPlaced,
     State(db): State<DatabaseConnection>,
@@ -94,6 +94,7 @@ async fn handle(
             }
             Ok(())
         }
+        -3 if attempt == 1 => Err(HandlerError::transient("at the first attempt")),
         _ => Ok(()),
     }
 }
