@@ -140,6 +140,12 @@ impl<M> EventBuffer<M> {
         self.pending.iter().filter_map(id).collect()
     }
 
+    /// Whether this message is one of the waiting events.
+    #[doc(hidden)]
+    pub fn holds(&self, message_id: MessageId) -> bool {
+        self.ids().contains(&message_id)
+    }
+
     /// Whether one of the waiting events keeps the order of its aggregate.
     pub fn has_ordered(&self) -> bool {
         self.pending.iter().any(|entry| match entry {

@@ -33,6 +33,9 @@ mod migration;
 /// Saves inside an `OutboxTransaction`, which tells how it ended.
 mod outbox_transaction;
 
+/// Several aggregates saved as one.
+mod unit_of_work;
+
 /// Events of plain entities, raised from SeaORM's own hooks.
 mod hooks;
 
