@@ -42,6 +42,9 @@ mod hooks;
 /// Schemas, prefixes, odd names: every statement finds its tables.
 mod names;
 
+/// What a consumer has handled already: repetitions, copies at once, failures, the purge.
+mod inbox;
+
 /// Ordered events are written in the order in which their transactions commit.
 mod ordering;
 

@@ -7,7 +7,7 @@ mod mark;
 mod operate;
 mod purge;
 mod renew;
-mod retry;
+pub(crate) mod retry;
 mod take_over;
 
 use crate::{
