@@ -45,6 +45,9 @@ mod names;
 /// What a consumer has handled already: repetitions, copies at once, failures, the purge.
 mod inbox;
 
+/// Causes, correlation ids and trace context, from a handled message to what it leads to.
+mod conversation;
+
 /// Ordered events are written in the order in which their transactions commit.
 mod ordering;
 
