@@ -52,7 +52,8 @@ pub struct EventBuffer<M> {
 }
 
 impl<M> EventBuffer<M> {
-    /// Raises an event: identity, time and payload are fixed now.
+    /// Raises an event: identity, time and payload are fixed now, and so is its cause when a handler raises it (see
+    /// [`Envelope`]).
     ///
     /// An event that cannot be stored (see [`EventError`]) makes the next save fail; use
     /// [`try_raise`](Self::try_raise) to learn it here.
@@ -76,15 +77,16 @@ impl<M> EventBuffer<M> {
     }
 
     /// Raises an event that needs what the database generates: the closure sees the saved model, inside the
-    /// transaction. Identity and time are fixed now. The closure runs again when a failed save is tried again.
+    /// transaction. Identity, time and cause are fixed now. The closure runs again when a failed save is tried again.
     pub fn raise_with<E: OutboxEvent>(
         &mut self,
         event: impl Fn(&M) -> E + Send + Sync + 'static,
     ) -> MessageId {
         let stamp = Stamp::now();
-        let lazy = Box::new(move |saved: &M| Envelope::raised(stamp, &event(saved)));
-        self.push(Entry::Lazy(stamp.message_id, E::ORDERING, lazy));
-        stamp.message_id
+        let message_id = stamp.message_id;
+        let lazy = Box::new(move |saved: &M| Envelope::raised(stamp.clone(), &event(saved)));
+        self.push(Entry::Lazy(message_id, E::ORDERING, lazy));
+        message_id
     }
 
     fn push(&mut self, entry: Entry<M>) {
@@ -138,6 +140,12 @@ impl<M> EventBuffer<M> {
             Entry::Lazy(id, ..) => Some(*id),
         };
         self.pending.iter().filter_map(id).collect()
+    }
+
+    /// Whether this message is one of the waiting events.
+    #[doc(hidden)]
+    pub fn holds(&self, message_id: MessageId) -> bool {
+        self.ids().contains(&message_id)
     }
 
     /// Whether one of the waiting events keeps the order of its aggregate.

@@ -5,8 +5,12 @@ use crate::event::{
     MAX_HEADERS_BYTES, MAX_ORDERING_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH, Ordering, OutboxEvent,
     depth, is_finite,
 };
+use crate::{
+    cause::{self, Cause},
+    trace::{self, TRACEPARENT, TRACESTATE, TraceContext},
+};
 use chrono::{DateTime, SubsecRound, Utc};
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 use uuid::Uuid;
 
 /// Identity of a message: a UUID v7, fixed when the event is raised and the same in every delivery.
@@ -53,6 +57,12 @@ impl fmt::Debug for MessageId {
 }
 
 /// An event with its metadata, as it will be stored. Immutable once it is in the outbox.
+///
+/// One that is made while a handler runs names the handled message as its cause and belongs to the same conversation
+/// and the same trace: [`causation_id`](Self::causation_id), [`correlation_id`](Self::correlation_id) (the handled
+/// message's, or its id where it has none) and the headers `traceparent` and `tracestate` are set then. Set them to
+/// something else, or clear them, as you like. Outside a handler they are empty, but for what
+/// [`trace::set_source`] adds.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Envelope {
@@ -106,7 +116,7 @@ impl Envelope {
     }
 
     pub(crate) fn raised<E: OutboxEvent>(stamp: Stamp, event: &E) -> Result<Self, EventError> {
-        let Stamp { message_id, occurred_at } = stamp;
+        let Stamp { message_id, occurred_at, origin } = stamp;
         let payload = serde_json::to_string(event).map_err(|error| EventError::Encode {
             event: E::LOGICAL_NAME.to_owned(),
             message_id,
@@ -144,9 +154,9 @@ impl Envelope {
             aggregate_id: None,
             ordering_key: event.ordering_key(),
             payload,
-            headers: BTreeMap::new(),
-            correlation_id: None,
-            causation_id: None,
+            headers: origin.headers(),
+            correlation_id: origin.cause.as_ref().map(|cause| cause.correlation_id.clone()),
+            causation_id: origin.cause.as_ref().map(|cause| cause.message_id),
             occurred_at,
             aggregate_version: None,
             ordering: E::ORDERING,
@@ -236,6 +246,15 @@ impl Envelope {
         self
     }
 
+    /// What events that this message causes need to know of it.
+    pub(crate) fn cause(&self) -> Cause {
+        let header = |name: &str| self.headers.get(name).cloned();
+        let trace = header(TRACEPARENT)
+            .map(|traceparent| TraceContext { traceparent, tracestate: header(TRACESTATE) });
+        let correlation_id = self.correlation_id.clone().unwrap_or_else(|| self.message_id.to_string());
+        Cause { message_id: self.message_id, correlation_id, trace }
+    }
+
     /// Checks everything that a column or an index could refuse. Called before each insert.
     ///
     /// # Errors
@@ -288,16 +307,69 @@ impl fmt::Debug for Envelope {
     }
 }
 
-/// Identity and time of a raised event, fixed before its payload is known.
-#[derive(Clone, Copy, Debug)]
+/// Identity, time and origin of a raised event, fixed before its payload is known.
+#[derive(Clone, Debug)]
 pub(crate) struct Stamp {
     pub(crate) message_id: MessageId,
     pub(crate) occurred_at: DateTime<Utc>,
+    origin: Origin,
 }
 
 impl Stamp {
     pub(crate) fn now() -> Self {
         // Whole microseconds are what the databases keep; more would come back different from what was raised.
-        Self { message_id: MessageId::new(), occurred_at: Utc::now().trunc_subsecs(6) }
+        let occurred_at = Utc::now().trunc_subsecs(6);
+        let origin = Origin { cause: cause::current(), trace: trace::from_source() };
+        Self { message_id: MessageId::new(), occurred_at, origin }
+    }
+}
+
+/// What led to an event.
+#[derive(Clone, Debug)]
+struct Origin {
+    /// The message that is being handled.
+    cause: Option<Arc<Cause>>,
+    /// The trace as the application knows it.
+    trace: Option<TraceContext>,
+}
+
+impl Origin {
+    fn headers(&self) -> BTreeMap<String, String> {
+        let of_cause = || self.cause.as_ref().and_then(|cause| cause.trace.as_ref());
+        let Some(TraceContext { traceparent, tracestate }) = self.trace.as_ref().or_else(of_cause) else {
+            return BTreeMap::new();
+        };
+        let state = tracestate.iter().map(|state| (TRACESTATE, state));
+        let headers = std::iter::once((TRACEPARENT, traceparent)).chain(state);
+        headers.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(traceparent: &str, tracestate: Option<&str>) -> TraceContext {
+        TraceContext { traceparent: traceparent.to_owned(), tracestate: tracestate.map(str::to_owned) }
+    }
+
+    fn headers(cause: Option<TraceContext>, source: Option<TraceContext>) -> String {
+        let cause = cause.map(|trace| {
+            let id = MessageId::new();
+            Arc::new(Cause { message_id: id, correlation_id: id.to_string(), trace: Some(trace) })
+        });
+        serde_json::Value::from_iter(Origin { cause, trace: source }.headers()).to_string()
+    }
+
+    #[test]
+    fn the_trace_that_the_application_knows_stands_before_that_of_the_handled_message() {
+        let handled = trace("handled", Some("of=handled"));
+        assert_eq!(headers(None, None), "{}");
+        assert_eq!(
+            headers(Some(handled.clone()), None),
+            r#"{"traceparent":"handled","tracestate":"of=handled"}"#
+        );
+        // The two headers belong together: a span of ours says nothing with a state of another's.
+        assert_eq!(headers(Some(handled), Some(trace("ours", None))), r#"{"traceparent":"ours"}"#);
     }
 }

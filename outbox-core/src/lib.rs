@@ -6,7 +6,8 @@
 //!
 //! The modules stand in the order in which an event passes through them:
 //!
-//! 1. [`event`]: the trait that `#[derive(OutboxEvent)]` implements, the logical name, the payload schemas;
+//! 1. [`event`]: the trait that `#[derive(OutboxEvent)]` implements, the logical name, the payload schemas; [`trace`]:
+//!    the trace that an event belongs to;
 //! 2. [`envelope`], [`buffer`]: what is fixed when an event is raised, and where it waits for the save;
 //! 3. [`row`], [`decide`]: the stored form and its state machine, as pure functions;
 //! 4. [`store`]: what a relay asks of a database;
@@ -21,7 +22,9 @@
 //! handle stays pending; a row that fails for good is kept as a dead letter. Order between rows is not promised yet.
 
 // raise
+mod cause;
 pub mod event;
+pub mod trace;
 
 // save: what will be written
 pub mod buffer;

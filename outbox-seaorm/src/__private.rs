@@ -2,17 +2,15 @@
 
 pub use crate::{
     error::SaveError,
-    save::{
-        Aggregate, CloneableAggregate, Operation, begin, is_loaded, prepare, require_deleted, settle,
-        version_number, write_events,
-    },
+    save::{Aggregate, CloneableAggregate, Operation, require_deleted, save, version_number},
     tables::TableNames,
 };
 pub use outbox_core::{EventBuffer, EventError, MessageId, OutboxEvent};
-pub use sea_orm::{IntoActiveModel, TransactionTrait};
+pub use sea_orm::{ConnectionTrait, IntoActiveModel, TransactionTrait};
 pub use std::{
     convert::From,
     default::Default,
+    future::Future,
     marker::{Send, Sync},
     ops::{Deref, DerefMut, Drop, Fn},
     option::Option::{self, None, Some},
@@ -21,5 +19,5 @@ pub use std::{
 
 /// Traits whose methods the expansion calls.
 pub mod prelude {
-    pub use sea_orm::{ActiveModelTrait as _, IntoActiveModel as _, TryIntoModel as _};
+    pub use sea_orm::{ActiveModelTrait as _, TryIntoModel as _};
 }

@@ -11,9 +11,9 @@ use sea_orm::{ConnectionTrait, TransactionSession};
 /// A connection that is surely a transaction. A pool is not: an event outside a transaction could be stored without
 /// its change, or the other way round.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a transaction: an event is only stored together with the change that it tells of",
+    message = "`{Self}` is not a transaction: an event, or the record of a handled message, is only stored together with the change that it belongs to",
     label = "a transaction is needed here",
-    note = "begin one (`let tx = db.begin().await?`), make the change and append on `&tx`, then commit"
+    note = "begin one (`let tx = db.begin().await?`), make the change on `&tx` and pass `&tx` here, then commit"
 )]
 pub trait Transaction: ConnectionTrait + TransactionSession {}
 

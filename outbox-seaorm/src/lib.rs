@@ -7,9 +7,11 @@
 //! In the order in which an event passes through:
 //!
 //! 1. [`Aggregate`] and [`SaveError`]: the save; [`append`] and [`Outbox`]: events without an aggregate;
-//!    [`OutboxTransaction`]: several saves in one transaction; [`hooks`]: events of plain entities;
+//!    [`UnitOfWork`]: several aggregates saved as one; [`OutboxTransaction`]: several saves in one transaction;
+//!    [`hooks`]: events of plain entities;
 //! 2. [`migration`], [`TableNames`]: the tables;
-//! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row.
+//! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row;
+//! 4. [`Inbox`]: the consumer's memory, so that a repeated message has no second effect.
 //!
 //! # Features
 //!
@@ -37,6 +39,9 @@ mod tables;
 mod convert;
 mod store;
 
+// consume
+mod inbox;
+
 // SQL
 mod dialect;
 mod sql;
@@ -46,9 +51,10 @@ pub mod __private;
 
 pub use append::{Appended, Outbox, Transaction, append};
 pub use error::SaveError;
+pub use inbox::{Inbox, InboxError, InboxPurge, Once};
 pub use migration::{migrate, migrations, migrations_for};
 pub use outbox_core::EventBuffer;
-pub use save::Aggregate;
+pub use save::{Aggregate, UnitOfWork, save_all};
 pub use store::SeaOrmStore;
 pub use tables::TableNames;
 pub use transaction::OutboxTransaction;

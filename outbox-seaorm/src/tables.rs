@@ -12,7 +12,8 @@ use sea_orm::DbBackend;
 /// ```
 ///
 /// The same names must be given to the migrations, to the aggregates (`#[aggregate(tables = TABLES)]`), to
-/// [`Outbox::new`](crate::Outbox::new) and to [`SeaOrmStore::with_tables`](crate::SeaOrmStore::with_tables).
+/// [`Outbox::new`](crate::Outbox::new), to [`Inbox::new`](crate::Inbox::new) and to
+/// [`SeaOrmStore::with_tables`](crate::SeaOrmStore::with_tables).
 /// The default is no prefix, in whatever schema the connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableNames {

@@ -33,11 +33,20 @@ mod migration;
 /// Saves inside an `OutboxTransaction`, which tells how it ended.
 mod outbox_transaction;
 
+/// Several aggregates saved as one.
+mod unit_of_work;
+
 /// Events of plain entities, raised from SeaORM's own hooks.
 mod hooks;
 
 /// Schemas, prefixes, odd names: every statement finds its tables.
 mod names;
+
+/// What a consumer has handled already: repetitions, copies at once, failures, the purge.
+mod inbox;
+
+/// Causes, correlation ids and trace context, from a handled message to what it leads to.
+mod conversation;
 
 /// Ordered events are written in the order in which their transactions commit.
 mod ordering;

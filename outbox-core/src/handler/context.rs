@@ -1,11 +1,13 @@
 //! What a handler can know of the message that it handles.
 
 use crate::{
+    cause::{self, Cause},
     envelope::{Envelope, MessageId},
     row::ClaimedRow,
 };
 use chrono::{DateTime, Utc};
 use std::{
+    future::Future,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -20,6 +22,7 @@ pub struct MessageContext {
     row: Arc<ClaimedRow>,
     timing: Timing,
     deadline: Instant,
+    cause: Arc<Cause>,
 }
 
 const CENTURY: Duration = Duration::from_hours(24 * 36_500);
@@ -36,7 +39,12 @@ pub(crate) struct Timing {
 impl MessageContext {
     pub(crate) fn new(row: Arc<ClaimedRow>, timing: Timing) -> Self {
         let deadline = Instant::now();
-        Self { row, timing, deadline }.for_next_call()
+        let cause = Arc::new(row.envelope.cause());
+        Self { row, timing, deadline, cause }.for_next_call()
+    }
+
+    pub(crate) fn cause(&self) -> &Arc<Cause> {
+        &self.cause
     }
 
     /// The context of a call that starts now.
@@ -57,6 +65,31 @@ impl MessageContext {
 
     fn envelope(&self) -> &Envelope {
         &self.row.envelope
+    }
+
+    /// Takes the message along into a task: what the future raises was caused by it, as if the handler itself had raised
+    /// it (see [`Envelope`]).
+    ///
+    /// Within a handler there is nothing to do; a task that it spawns is on its own without this. The handler is done when
+    /// it returns, whatever becomes of the task: what has to happen is awaited.
+    ///
+    /// ```
+    /// use outbox_core::MessageContext;
+    ///
+    /// async fn index_both(cx: &MessageContext) -> Result<(), tokio::task::JoinError> {
+    ///     let first = tokio::spawn(cx.scope(async { /* … raises events … */ }));
+    ///     let second = tokio::spawn(cx.scope(async { /* … */ }));
+    ///     first.await?;
+    ///     second.await
+    /// }
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        cause::scope(self.cause.clone(), future)
+    }
+
+    /// As [`scope`](Self::scope), for work on another thread, such as in `spawn_blocking`.
+    pub fn scope_sync<T>(&self, work: impl FnOnce() -> T) -> T {
+        cause::within(&self.cause, work)
     }
 
     /// Identity of the message, the same in every delivery: the idempotency key.

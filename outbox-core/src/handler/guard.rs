@@ -1,12 +1,17 @@
 //! Runs one handler so that neither a panic nor an endless wait leaves it.
 
 use super::{Call, HandlerError, HandlerFuture};
-use crate::{decide::Failure, row::ErrorClass};
+use crate::{
+    cause::{Cause, within},
+    decide::Failure,
+    row::ErrorClass,
+};
 use std::{
     any::Any,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Instant,
 };
@@ -19,16 +24,17 @@ pub(crate) type Run = dyn Fn(&Call) -> Result<HandlerFuture, HandlerError> + Sen
 pub(crate) type Outcome = Result<(), Failure>;
 
 /// Calls a handler. Whatever of the user's code panics ends here: while it starts, runs or is dropped, and while its
-/// error is written or dropped. So does the deadline.
+/// error is written or dropped. So does the deadline. All of it runs within the message that it handles.
 pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
     let deadline = call.context().deadline();
     let mut lease_ends = call.context().timing().lease_ends.clone();
     if Instant::now() >= *lease_ends.borrow() {
         return Err(lease_ended("before the handler could start"));
     }
-    let started = caught(|| run(&call).map_err(HandlerError::into_failure))?;
+    let cause = call.context().cause().clone();
+    let started = caught(|| within(&cause, || run(&call).map_err(HandlerError::into_failure)))?;
     drop(call);
-    let mut future = CatchUnwind(Some(started?));
+    let mut future = CatchUnwind { future: Some(started?), cause };
     let ended = tokio::select! {
         biased;
         ended = &mut future => Ok(ended),
@@ -36,7 +42,8 @@ pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
         () = lease_over(&mut lease_ends) => Err(lease_ended("while the handler ran, so it was cut off")),
     };
     // The future is dropped where its panic can be caught, and only then is the attempt over.
-    let dropped = caught(|| drop(future.0.take()));
+    let CatchUnwind { future, cause } = future;
+    let dropped = caught(|| within(&cause, || drop(future)));
     match ended {
         Ok(ended) => ended.and_then(|outcome| dropped.and(outcome)),
         Err(cut_off) => Err(cut_off),
@@ -79,18 +86,21 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     failure
 }
 
-struct CatchUnwind(Option<HandlerFuture>);
+struct CatchUnwind {
+    future: Option<HandlerFuture>,
+    cause: Arc<Cause>,
+}
 
 impl Future for CatchUnwind {
     /// Outer: whether it panicked. Inner: what it returned.
     type Output = Result<Outcome, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(future) = self.0.as_mut() else {
+        let Self { future: Some(future), cause } = &mut *self else {
             return Poll::Pending;
         };
-        let polled =
-            caught(|| future.as_mut().poll(cx).map(|result| result.map_err(HandlerError::into_failure)));
+        let poll = || future.as_mut().poll(cx).map(|result| result.map_err(HandlerError::into_failure));
+        let polled = caught(|| within(cause, poll));
         match polled {
             Ok(poll) => poll.map(Ok),
             Err(panic) => Poll::Ready(Err(panic)),

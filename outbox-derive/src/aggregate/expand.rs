@@ -47,6 +47,7 @@ fn traits(aggregate: &Aggregate<'_>) -> TokenStream {
             }
         }
     });
+    let steps = save::steps(aggregate);
     let from = quote_spanned!(located(model.span())=> __o::IntoActiveModel::into_active_model(model));
     quote! {
         // A type with a destructor cannot be taken apart: moving the root out, and with it the save that would store
@@ -82,10 +83,12 @@ fn traits(aggregate: &Aggregate<'_>) -> TokenStream {
         #[automatically_derived]
         impl __o::Aggregate for #ident {
             type Model = #model;
+            type Root = #root_ty;
 
             const AGGREGATE_TYPE: &'static str = #name;
             const TABLES: __o::TableNames = #tables;
             #version
+            #steps
         }
     }
 }

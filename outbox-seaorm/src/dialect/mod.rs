@@ -77,6 +77,11 @@ pub(crate) struct Dialect {
     pub(crate) purge_resolved: &'static str,
     /// Deletes the history of rows that are finished for good.
     pub(crate) purge_history: &'static str,
+    /// Records messages of a consumer in the inbox and returns those that are new; on MySQL one, which fails when it is
+    /// not new.
+    pub(crate) record: &'static str,
+    /// Deletes old records of the inbox.
+    pub(crate) purge_inbox: &'static str,
     /// A whole row by its message id.
     pub(crate) find: &'static str,
     /// Says which handlers a relay has.

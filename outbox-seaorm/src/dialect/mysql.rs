@@ -187,6 +187,11 @@ pub(super) const DIALECT: Dialect = Dialect {
                    AND (o.finished_at IS NULL OR (o.status = 'dead' AND o.resolved_at IS NULL)))
          ORDER BY failed_at
          LIMIT :limit",
+    record: "INSERT INTO {inbox} (consumer, message_id) VALUES :rows",
+    purge_inbox: "DELETE FROM {inbox}
+         WHERE consumed_at < :now - INTERVAL :older_than MICROSECOND
+         ORDER BY consumed_at
+         LIMIT :limit",
     find: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
             completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, finished_at,

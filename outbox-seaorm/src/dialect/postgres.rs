@@ -195,6 +195,16 @@ pub(super) const DIALECT: Dialect = Dialect {
                    AND (o.finished_at IS NULL OR (o.status = 'dead' AND o.resolved_at IS NULL)))
              ORDER BY failed_at
              LIMIT :limit))",
+    record: "INSERT INTO {inbox} (consumer, message_id) VALUES :rows
+        ON CONFLICT (consumer, message_id) DO NOTHING
+        RETURNING message_id",
+    purge_inbox: "WITH old AS (
+            SELECT consumer, message_id FROM {inbox}
+             WHERE consumed_at < :now - make_interval(secs => :older_than)
+             ORDER BY consumed_at
+             LIMIT :limit
+               FOR UPDATE SKIP LOCKED)
+        DELETE FROM {inbox} AS i USING old WHERE i.consumer = old.consumer AND i.message_id = old.message_id",
     find: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, CAST(payload AS text) AS payload, CAST(headers AS text) AS headers, correlation_id,
             causation_id, occurred_at, attempts, claims, available_at,

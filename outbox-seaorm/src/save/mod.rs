@@ -1,40 +1,42 @@
-//! The save of an aggregate: its rows and its events, or nothing.
+//! The save of aggregates: their rows and their events, or nothing.
 //!
-//! What `#[derive(Aggregate)]` writes calls these steps in this order: [`begin`], [`prepare`], SeaORM's own save,
-//! [`write_events`], [`settle`]. They are functions and not one generic save because SeaORM's `ActiveModelEx` has its
-//! saves as inherent methods, which only the macro can name.
+//! Every save is [`run`]: begin, write each root through SeaORM, then all events as the last statement, commit. What is
+//! saved is a [`Part`] (one aggregate, the methods of the derive) or many of them (a [`UnitOfWork`]). SeaORM's own save
+//! is called in `Aggregate::write_root`, which the derive writes: an `ActiveModelEx` has its saves as inherent methods,
+//! which only a macro can name.
 
 mod key;
+mod part;
+mod prepare;
 mod root;
+mod run;
+mod unit;
 mod version;
 
-pub use root::{Operation, is_loaded, require_deleted};
+pub use root::{Operation, require_deleted};
+pub use unit::{UnitOfWork, save_all};
 pub use version::version_number;
 
-use crate::{
-    dialect::{Fault, begin_immediate, fault},
-    error::SaveError,
-    insert::{stored, write},
-    tables::TableNames,
-    transaction::handed_over,
-};
-use outbox_core::{
-    Envelope, EventBuffer, MessageId,
-    buffer::LastSave,
-    fate::{End, Fate},
-    wake,
-};
-use root::require_root;
-use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DatabaseConnection, ModelTrait, TransactionSession, TransactionTrait,
-};
-use version::advance;
+use crate::{error::SaveError, tables::TableNames};
+use outbox_core::EventBuffer;
+use part::Part;
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, ModelTrait, TransactionTrait};
+use std::future::Future;
 
 /// A struct whose root is saved together with the events that it has raised. Implement it with
 /// `#[derive(Aggregate)]`.
+///
+/// It says what code over all aggregates needs to know, and is the bound of [`UnitOfWork`] and [`save_all`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an aggregate",
+    label = "not an aggregate",
+    note = "derive it: `#[derive(Aggregate)]` with `#[aggregate(name = \"...\")]`, a field `#[aggregate(root)]` and a field `#[aggregate(events)]`"
+)]
 pub trait Aggregate {
     /// What SeaORM gives back after a save.
-    type Model: ModelTrait;
+    type Model: ModelTrait + IntoActiveModel<Self::Root>;
+    /// What SeaORM saves.
+    type Root: ActiveModelTrait<Entity = <Self::Model as ModelTrait>::Entity> + Send + Sync;
     /// The stored name of the aggregate's type.
     const AGGREGATE_TYPE: &'static str;
     /// The tables that its events go to.
@@ -47,6 +49,22 @@ pub trait Aggregate {
         let _ = saved;
         None
     }
+
+    // The steps of a save. No methods: they would stand before those of the root, which are found through `Deref`.
+
+    #[doc(hidden)]
+    fn parts(aggregate: &Self) -> (&Self::Root, &EventBuffer<Self::Model>);
+
+    #[doc(hidden)]
+    fn parts_mut(aggregate: &mut Self) -> (&mut Self::Root, &mut EventBuffer<Self::Model>);
+
+    /// Calls SeaORM's own `insert`, `update`, `save` or `delete`. What is deleted comes back as it was.
+    #[doc(hidden)]
+    fn write_root<T: ConnectionTrait + TransactionTrait>(
+        root: Self::Root,
+        tx: &T,
+        operation: Operation,
+    ) -> impl Future<Output = Result<Self::Model, SaveError>> + Send;
 }
 
 /// No aggregate implements it: a clone would lose its events or send them twice.
@@ -58,153 +76,15 @@ pub trait Aggregate {
 )]
 pub trait CloneableAggregate<'a> {}
 
-/// Begins the save's own transaction, or a savepoint inside the caller's: a failing save then leaves nothing of
-/// itself, even when the caller goes on and commits.
+/// Saves one aggregate.
 ///
 /// # Errors
 ///
-/// The database's error.
-pub async fn begin<C: TransactionTrait>(db: &C) -> Result<Begun<C::Transaction>, SaveError> {
-    let (tx, fate) = handed_over(begin_immediate(db)).await;
-    Ok(Begun { tx: tx?, fate })
-}
-
-/// The transaction of a save.
-#[derive(Debug)]
-pub struct Begun<T> {
-    tx: T,
-    /// How it ends, where it is part of an [`OutboxTransaction`](crate::OutboxTransaction).
-    fate: Option<Fate>,
-}
-
-impl<T> Begun<T> {
-    /// The transaction itself.
-    pub fn transaction(&self) -> &T {
-        &self.tx
-    }
-}
-
-/// Checks what can be checked before anything is written, locks the root where SeaORM's save will not, and counts its
-/// version where it has one.
-///
-/// # Errors
-///
-/// An event that was refused when it was raised; an aggregate that is stale; the database's error.
-pub async fn prepare<A: Aggregate, R, T>(
-    tx: &T,
-    root: &mut R,
-    events: &EventBuffer<A::Model>,
+/// When anything could not be written. Then nothing was; root and events are kept, and it can be tried again.
+pub async fn save<A: Aggregate, C: TransactionTrait>(
+    aggregate: &mut A,
+    db: &C,
     operation: Operation,
-) -> Result<(), SaveError>
-where
-    R: ActiveModelTrait<Entity = <A::Model as ModelTrait>::Entity>,
-    T: ConnectionTrait,
-{
-    events.refusal()?;
-    match events.last_save() {
-        LastSave::Settled => {}
-        LastSave::AlreadyStored { message_id } => return Err(already_stored::<A>(*message_id)),
-        LastSave::CommitUnknown(ids) => {
-            if let Some(id) = stored(tx, A::TABLES, ids).await?.first() {
-                return Err(already_stored::<A>(*id));
-            }
-        }
-        LastSave::Joined { ids, fate } => {
-            let is_undone = match fate.as_ref().map(Fate::end) {
-                Some(End::Committed) => false,
-                Some(End::RolledBack) => true,
-                // The transaction is still open, or cannot tell: its messages can.
-                _ => stored(tx, A::TABLES, ids).await?.len() < ids.len(),
-            };
-            if is_undone {
-                return Err(SaveError::RolledBack { aggregate_type: A::AGGREGATE_TYPE });
-            }
-        }
-    }
-    match A::VERSION_COLUMN {
-        // The look at the stored version locks the root as well.
-        Some(column) => advance::<A, R>(tx, root, column, operation).await,
-        None if !events.is_empty() => require_root::<A, R>(tx, root, operation, events.has_ordered()).await,
-        None => Ok(()),
-    }
-}
-
-/// Writes the raised events, with one INSERT and as the last statement of the save: on PostgreSQL a COMMIT after a
-/// failed statement reports success, so nothing that can fail may come after it.
-///
-/// # Errors
-///
-/// An event that cannot be stored, messages that are stored already, or the database's error.
-pub async fn write_events<A: Aggregate, T: ConnectionTrait>(
-    tx: &T,
-    events: &EventBuffer<A::Model>,
-    saved: &A::Model,
 ) -> Result<(), SaveError> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    let aggregate_id = key::key_text::<A>(saved)?;
-    let version = A::version(saved);
-    let of_aggregate = |envelope: Envelope| {
-        envelope.with_aggregate(A::AGGREGATE_TYPE, &aggregate_id).with_aggregate_version(version)
-    };
-    let envelopes: Vec<_> = events.resolve(saved)?.into_iter().map(of_aggregate).collect();
-    match write(tx, A::TABLES, &envelopes).await {
-        // Every id was made for this buffer, so whoever stored it was an earlier save of it.
-        Err(SaveError::Database(error)) if fault(&error) == Fault::Duplicate => {
-            Err(already_stored::<A>(envelopes[0].message_id))
-        }
-        written => written,
-    }
-}
-
-/// Ends the save: commits and empties the buffer, or rolls back and keeps everything. Wakes the relays of this
-/// process where the commit is its own.
-///
-/// # Errors
-///
-/// The error of the save, or of the commit.
-///
-/// # Cancel safety
-///
-/// Dropped while the COMMIT is under way, the aggregate is in doubt: its next save looks for its messages first.
-pub async fn settle<C: TransactionTrait, M: ModelTrait>(
-    begun: Begun<C::Transaction>,
-    events: &mut EventBuffer<M>,
-    outcome: Result<M, SaveError>,
-) -> Result<M, SaveError> {
-    let Begun { tx, fate } = begun;
-    let saved = match outcome {
-        Ok(saved) => saved,
-        Err(error) => {
-            match &error {
-                SaveError::AlreadyStored { message_id, .. } => events.already_stored(*message_id),
-                _ => events.save_failed(),
-            }
-            // The save's own error says more than a failing rollback, and a lost connection rolls back by itself.
-            drop(tx.rollback().await);
-            return Err(error);
-        }
-    };
-    // Only a pool is known to begin a transaction of its own. Anything else may be somebody's open transaction.
-    let is_own = typeid::of::<C>() == std::any::TypeId::of::<DatabaseConnection>();
-    let raised = !events.is_empty();
-    events.commit_sent();
-    if let Err(error) = tx.commit().await {
-        events.save_failed();
-        return Err(error.into());
-    }
-    if !is_own {
-        events.saved_within(fate);
-        return Ok(saved);
-    }
-    events.saved();
-    if raised {
-        wake::committed();
-    }
-    Ok(saved)
-}
-
-fn already_stored<A: Aggregate>(message_id: MessageId) -> SaveError {
-    SaveError::AlreadyStored { aggregate_type: A::AGGREGATE_TYPE, message_id }
+    run::run(db, &mut Part::new(aggregate, operation)).await
 }

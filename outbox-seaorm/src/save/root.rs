@@ -14,6 +14,9 @@ pub enum Operation {
     Insert,
     /// UPDATE, or nothing where no column changed.
     Update,
+    /// SeaORM's own save of a loaded root: an UPDATE that an `ActiveModelEx` hands on to its children, new ones
+    /// included. A new root is inserted.
+    Save,
     /// DELETE.
     Delete,
 }
@@ -22,7 +25,7 @@ type PrimaryKey<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::PrimaryKe
 
 /// Whether the root was loaded or saved before: its whole key is unchanged. SeaORM's own `save` asks whether the key is
 /// set, which is wrong for keys that the client makes.
-pub fn is_loaded<A: ActiveModelTrait>(root: &A) -> bool {
+pub(super) fn is_loaded<A: ActiveModelTrait>(root: &A) -> bool {
     PrimaryKey::<A>::iter().all(|key| root.get(key.into_column()).is_unchanged())
 }
 
@@ -43,25 +46,23 @@ pub fn require_deleted<A: Aggregate>(deleted: &DeleteResult) -> Result<(), SaveE
 ///
 /// A root without a changed column (its child may have one) is passed over by SeaORM. Two such saves would take their
 /// ids in one order and commit in the other, and one of a root that is gone would succeed.
-pub(super) async fn require_root<A: Aggregate, R>(
+pub(super) async fn require_root<A: Aggregate>(
     tx: &impl ConnectionTrait,
-    root: &R,
+    root: &A::Root,
     operation: Operation,
     is_ordered: bool,
-) -> Result<(), SaveError>
-where
-    R: ActiveModelTrait<Entity = <A::Model as ModelTrait>::Entity>,
-{
+) -> Result<(), SaveError> {
     let is_written = match operation {
         Operation::Insert | Operation::Delete => true,
-        Operation::Update => {
-            <R::Entity as EntityTrait>::Column::iter().any(|column| root.get(column).is_set())
+        Operation::Update | Operation::Save => {
+            <<A::Model as ModelTrait>::Entity as EntityTrait>::Column::iter()
+                .any(|column| root.get(column).is_set())
         }
     };
     if is_written {
         return Ok(());
     }
-    let mut select = one_column::<A::Model, R>(root, None)?;
+    let mut select = one_column::<A::Model, A::Root>(root, None)?;
     // SQLite has one writer, and this transaction began as it.
     if is_ordered && tx.get_database_backend() != DbBackend::Sqlite {
         select = select.lock(LockType::Update);

@@ -36,15 +36,12 @@ pub fn version_number(version: impl VersionNumber) -> Option<i64> {
 
 /// Locks the root's row, refuses a root that somebody else has saved since it was loaded, and counts this save. A new
 /// root starts at 1 unless it says otherwise.
-pub(super) async fn advance<A: Aggregate, R>(
+pub(super) async fn advance<A: Aggregate>(
     tx: &impl ConnectionTrait,
-    root: &mut R,
+    root: &mut A::Root,
     column: &str,
     operation: Operation,
-) -> Result<(), SaveError>
-where
-    R: ActiveModelTrait<Entity = <A::Model as ModelTrait>::Entity>,
-{
+) -> Result<(), SaveError> {
     let column = Column::<A::Model>::from_str(column).map_err(|_| {
         DbErr::Custom(format!("{} has no column {column} to count its saves", A::AGGREGATE_TYPE))
     })?;
@@ -57,7 +54,7 @@ where
     }
     let loaded = loaded.ok_or_else(|| DbErr::AttrNotSet(format!("{column:?}")))?;
     // SQLite has no row locks; this transaction began as its writer.
-    let select = one_column::<A::Model, R>(root, Some(column))?.lock(LockType::Update);
+    let select = one_column::<A::Model, A::Root>(root, Some(column))?.lock(LockType::Update);
     let aggregate_type = A::AGGREGATE_TYPE;
     let stored = select.into_json().one(tx).await?.ok_or(SaveError::Gone { aggregate_type })?;
     // As JSON, because the drivers read no integer as one of another width.
@@ -67,7 +64,7 @@ where
     if stored != loaded {
         return Err(SaveError::Stale { aggregate_type, loaded, stored });
     }
-    if operation == Operation::Update {
+    if operation != Operation::Delete {
         root.try_set(column, of_type(column.def().get_column_type(), stored + 1))?;
     }
     Ok(())

@@ -8,7 +8,7 @@ mod operate;
 mod ordered;
 mod purge;
 mod renew;
-mod retry;
+pub(crate) mod retry;
 mod take_over;
 
 use crate::{

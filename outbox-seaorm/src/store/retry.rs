@@ -19,7 +19,8 @@ pub(super) fn is_conflict(error: &StoreError) -> bool {
     error.kind() == StoreErrorKind::Conflict
 }
 
-pub(super) async fn again<T, E, F>(
+/// As [`retried`], for errors of other kinds.
+pub(crate) async fn again<T, E, F>(
     mut operation: impl FnMut() -> F,
     is_conflict: impl Fn(&E) -> bool,
 ) -> Result<T, E>

@@ -27,8 +27,36 @@ const _: () = {
     #[automatically_derived]
     impl __o::Aggregate for Order {
         type Model = orders::ModelEx;
+        type Root = orders::ActiveModelEx;
         const AGGREGATE_TYPE: &'static str = "order";
         const TABLES: __o::TableNames = crate::TABLES;
+        fn parts(aggregate: &Self) -> (&Self::Root, &__o::EventBuffer<Self::Model>) {
+            (&aggregate.order, &aggregate.raised)
+        }
+        fn parts_mut(
+            aggregate: &mut Self,
+        ) -> (&mut Self::Root, &mut __o::EventBuffer<Self::Model>) {
+            (&mut aggregate.order, &mut aggregate.raised)
+        }
+        async fn write_root<__T: __o::ConnectionTrait + __o::TransactionTrait>(
+            root: Self::Root,
+            tx: &__T,
+            operation: __o::Operation,
+        ) -> __o::Result<Self::Model, __o::SaveError> {
+            #[allow(unused_imports)]
+            use __o::prelude::*;
+            let saved: orders::ModelEx = match operation {
+                __o::Operation::Insert => root.insert(tx).await?,
+                __o::Operation::Update => root.update(tx).await?,
+                __o::Operation::Save => root.save(tx).await?.try_into_model()?,
+                __o::Operation::Delete => {
+                    let gone = root.clone().try_into_model()?;
+                    __o::require_deleted::<Self>(&root.delete(tx).await?)?;
+                    gone
+                }
+            };
+            __o::Ok(saved)
+        }
     }
     #[allow(dead_code)]
     impl Order {
@@ -96,28 +124,7 @@ const _: () = {
             &mut self,
             db: &C,
         ) -> __o::Result<(), __o::SaveError> {
-            #[allow(unused_imports)]
-            use __o::prelude::*;
-            let saved = {
-                let begun = __o::begin(db).await?;
-                let outcome = async {
-                    let txn = begun.transaction();
-                    let mut root = self.order.clone();
-                    __o::prepare::<
-                        Self,
-                        _,
-                        _,
-                    >(txn, &mut root, &self.raised, __o::Operation::Insert)
-                        .await?;
-                    let saved: orders::ModelEx = root.insert(txn).await?;
-                    __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
-                    __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
-                }
-                    .await;
-                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
-            }?;
-            self.order = saved.into_active_model();
-            __o::Ok(())
+            __o::save(self, db, __o::Operation::Insert).await
         }
         /// Updates the root and stores the raised events with it, in one transaction. Given a transaction, it joins
         /// it through a savepoint.
@@ -129,28 +136,7 @@ const _: () = {
             &mut self,
             db: &C,
         ) -> __o::Result<(), __o::SaveError> {
-            #[allow(unused_imports)]
-            use __o::prelude::*;
-            let saved = {
-                let begun = __o::begin(db).await?;
-                let outcome = async {
-                    let txn = begun.transaction();
-                    let mut root = self.order.clone();
-                    __o::prepare::<
-                        Self,
-                        _,
-                        _,
-                    >(txn, &mut root, &self.raised, __o::Operation::Update)
-                        .await?;
-                    let saved: orders::ModelEx = root.update(txn).await?;
-                    __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
-                    __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
-                }
-                    .await;
-                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
-            }?;
-            self.order = saved.into_active_model();
-            __o::Ok(())
+            __o::save(self, db, __o::Operation::Update).await
         }
         /// Inserts a new root, updates a loaded one, and stores the raised events with it, in one transaction. Given a
         /// transaction, it joins it through a savepoint.
@@ -165,31 +151,7 @@ const _: () = {
             &mut self,
             db: &C,
         ) -> __o::Result<(), __o::SaveError> {
-            if !__o::is_loaded(&self.order) {
-                return Self::insert(self, db).await;
-            }
-            #[allow(unused_imports)]
-            use __o::prelude::*;
-            let saved = {
-                let begun = __o::begin(db).await?;
-                let outcome = async {
-                    let txn = begun.transaction();
-                    let mut root = self.order.clone();
-                    __o::prepare::<
-                        Self,
-                        _,
-                        _,
-                    >(txn, &mut root, &self.raised, __o::Operation::Update)
-                        .await?;
-                    let saved: orders::ModelEx = root.save(txn).await?.try_into_model()?;
-                    __o::write_events::<Self, _>(txn, &self.raised, &saved).await?;
-                    __o::Ok::<orders::ModelEx, __o::SaveError>(saved)
-                }
-                    .await;
-                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
-            }?;
-            self.order = saved.into_active_model();
-            __o::Ok(())
+            __o::save(self, db, __o::Operation::Save).await
         }
         /// Deletes the root and stores the raised events, in one transaction. Given a transaction, it joins it through
         /// a savepoint. The root is kept as it was.
@@ -202,29 +164,7 @@ const _: () = {
             &mut self,
             db: &C,
         ) -> __o::Result<(), __o::SaveError> {
-            #[allow(unused_imports)]
-            use __o::prelude::*;
-            let gone: orders::ModelEx = self.order.clone().try_into_model()?;
-            {
-                let begun = __o::begin(db).await?;
-                let outcome = async {
-                    let txn = begun.transaction();
-                    let mut root = self.order.clone();
-                    __o::prepare::<
-                        Self,
-                        _,
-                        _,
-                    >(txn, &mut root, &self.raised, __o::Operation::Delete)
-                        .await?;
-                    let deleted = root.delete(txn).await?;
-                    __o::require_deleted::<Self>(&deleted)?;
-                    __o::write_events::<Self, _>(txn, &self.raised, &gone).await?;
-                    __o::Ok::<orders::ModelEx, __o::SaveError>(gone)
-                }
-                    .await;
-                __o::settle::<C, orders::ModelEx>(begun, &mut self.raised, outcome).await
-            }
-                .map(|_| ())
+            __o::save(self, db, __o::Operation::Delete).await
         }
     }
 };
