@@ -21,7 +21,9 @@
 //! handle stays pending; a row that fails for good is kept as a dead letter. Order between rows is not promised yet.
 
 // raise
+pub mod catalog;
 pub mod event;
+pub mod sensitive;
 
 // save: what will be written
 pub mod buffer;

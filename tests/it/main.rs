@@ -65,3 +65,6 @@ mod outage;
 
 /// Handlers that are down, paused or uncertain: no attempt is lost, and nobody else waits.
 mod circuits;
+
+/// What may change in an event, and what the lock says of it.
+mod catalog;
