@@ -274,6 +274,7 @@ impl Envelope {
 /// Why serde did not write a payload.
 enum Refused {
     Encode(String),
+    #[cfg(feature = "seal")]
     Seal(String),
 }
 
@@ -282,6 +283,7 @@ impl Refused {
         let event = event.to_owned();
         match self {
             Self::Encode(reason) => EventError::Encode { event, message_id, reason },
+            #[cfg(feature = "seal")]
             Self::Seal(reason) => EventError::Seal { event, message_id, reason },
         }
     }

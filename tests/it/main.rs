@@ -68,3 +68,9 @@ mod circuits;
 
 /// What may change in an event, and what the lock says of it.
 mod catalog;
+
+/// Rows of older versions, read as newer events.
+mod upcast;
+
+/// Values that are not stored as they are, and texts that must not show them.
+mod sensitive;

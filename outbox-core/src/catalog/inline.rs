@@ -27,12 +27,12 @@ pub(super) fn inlined(schema: &Value) -> Value {
     let recursive: BTreeSet<String> =
         definitions.keys().filter(|name| reaches_itself(name, &definitions)).cloned().collect();
     let mut inliner = Inliner { definitions: &definitions, kept: recursive, nodes: 0 };
-    let mut inlined = inliner.inline(&Value::Object(root.clone()));
+    let mut written_out = inliner.inline(&Value::Object(root.clone()));
     if inliner.nodes > MAX_NODES {
         // Everything stays a reference; the form is still canonical, only less so.
         inliner =
             Inliner { definitions: &definitions, kept: definitions.keys().cloned().collect(), nodes: 0 };
-        inlined = inliner.inline(&Value::Object(root));
+        written_out = inliner.inline(&Value::Object(root));
     }
     let kept = inliner.kept.clone();
     let kept: Map<_, _> = kept
@@ -42,10 +42,10 @@ pub(super) fn inlined(schema: &Value) -> Value {
             Some((name, definition))
         })
         .collect();
-    if let (Some(root), false) = (inlined.as_object_mut(), kept.is_empty()) {
+    if let (Some(root), false) = (written_out.as_object_mut(), kept.is_empty()) {
         root.insert("$defs".to_owned(), Value::Object(kept));
     }
-    inlined
+    written_out
 }
 
 struct Inliner<'a> {

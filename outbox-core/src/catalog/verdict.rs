@@ -160,9 +160,8 @@ impl Verdict {
     /// A version whose type is not there: what reads it must still be able to.
     fn gone(&mut self, locked: &LockedEvent, all: &[Event]) {
         let logical_name = locked.logical_name();
-        let named = all.iter().filter(|event| event.names().any(|name| name == locked.name));
-        let Some((event, reader)) =
-            named.filter_map(|event| Some((event, event.reader(locked.version)?))).next()
+        let mut named = all.iter().filter(|event| event.names().any(|name| name == locked.name));
+        let Some((event, reader)) = named.find_map(|event| Some((event, event.reader(locked.version)?)))
         else {
             if locked.draft {
                 self.change(&logical_name, "the draft is gone");

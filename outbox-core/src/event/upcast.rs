@@ -106,6 +106,9 @@ fn upcast<P: OutboxEvent, E: OutboxEvent + Upcast<P>>(version: u16, payload: &st
     E::upcast(previous).map_err(|reason| DecodeError::refused(E::LOGICAL_NAME, version, &reason))
 }
 
+/// Brings the JSON of a payload one step up, or says why not.
+type Step = fn(Value) -> Result<Value, String>;
+
 /// Brings the JSON of a payload up, one function after the other, and reads the result.
 ///
 /// # Errors
@@ -114,7 +117,7 @@ fn upcast<P: OutboxEvent, E: OutboxEvent + Upcast<P>>(version: u16, payload: &st
 pub fn upcast_json<E: OutboxEvent + DeserializeOwned>(
     version: u16,
     payload: &str,
-    steps: &[(u16, fn(Value) -> Result<Value, String>)],
+    steps: &[(u16, Step)],
 ) -> Result<E, DecodeError> {
     let event = E::LOGICAL_NAME;
     let Some(start) = steps.iter().position(|(from, _)| *from == version) else {

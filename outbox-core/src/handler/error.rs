@@ -78,8 +78,9 @@ impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
         #[cfg(feature = "seal")]
         {
+            use crate::sensitive::SealError;
             let any: &dyn std::any::Any = &error;
-            if any.downcast_ref::<crate::sensitive::SealError>().is_some_and(|error| error.is_final()) {
+            if any.downcast_ref::<SealError>().is_some_and(SealError::is_final) {
                 return Self::terminal(error);
             }
         }

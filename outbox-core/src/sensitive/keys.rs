@@ -143,7 +143,7 @@ pub fn with_keys<R>(keys: impl KeySource, run: impl FnOnce() -> R) -> R {
     struct Restore;
     impl Drop for Restore {
         fn drop(&mut self) {
-            SCOPED.with_borrow_mut(|scoped| scoped.pop());
+            drop(SCOPED.with_borrow_mut(Vec::pop));
         }
     }
     SCOPED.with_borrow_mut(|scoped| scoped.push(Arc::new(keys)));

@@ -138,13 +138,13 @@ impl<T: DeserializeOwned> Sealed<T> {
     pub fn open(&self) -> Result<&T, SealError> {
         match &self.0 {
             State::Open(value) => Ok(value),
-            State::Shut(wire, opened) => match opened.get() {
-                Some(value) => Ok(value),
-                None => {
-                    let value = wire.open()?;
-                    Ok(opened.get_or_init(|| value))
+            State::Shut(wire, opened) => {
+                if let Some(value) = opened.get() {
+                    return Ok(value);
                 }
-            },
+                let value = wire.open()?;
+                Ok(opened.get_or_init(|| value))
+            }
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
     let version = attrs.version.into_value();
     let upcast = match (attrs.upcast_from.into_value(), attrs.upcast_json.into_value()) {
         (Some(previous), Some(steps)) => return refuse_both(cx, &previous, &steps),
-        (Some(previous), None) => Upcast::From(previous),
+        (Some(previous), None) => Upcast::From(Box::new(previous)),
         (None, Some(steps)) => {
             if let Some(version) = version {
                 steps::check(cx, &steps, version);

@@ -13,7 +13,7 @@ pub(super) enum Upcast {
     /// It reads its own version only.
     None,
     /// From the type of an earlier version, which may read others in turn.
-    From(Type),
+    From(Box<Type>),
     /// From JSON, where the types of the earlier versions are gone.
     Json(Steps),
 }

@@ -98,27 +98,23 @@ derived! {
 }
 
 macro_rules! all_kinds {
-    (@around $kinds:ident, $value:ty, [$($around:ident)+]) => { $($kinds.push(kind::<$around<$value>>());)+ };
-    ($around:tt $($value:ty),+ $(,)?) => {{
-        let mut kinds = Vec::new();
-        $(
-            kinds.push(kind::<$value>());
-            kinds.push(kind::<Vec<$value>>());
-            kinds.push(kind::<BTreeMap<String, $value>>());
-            all_kinds!(@around kinds, $value, $around);
-        )+
-        kinds
-    }};
+    (@around $value:ty, [$($around:ident)+]) => { vec![$(kind::<$around<$value>>()),+] };
+    ($around:tt $($value:ty),+ $(,)?) => {
+        [$(
+            vec![kind::<$value>(), kind::<Vec<$value>>(), kind::<BTreeMap<String, $value>>()],
+            all_kinds!(@around $value, $around),
+        )+]
+    };
 }
 
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let mut kinds = all_kinds!(
+    let around = all_kinds!(
         [Field Optional Defaulted Skipped Closed Beside Flat Rest New Pair Variant Tagged TaggedBeside Either]
         u8, u16, i32, i64, u64, f32, f64, bool, char, String, Unit, Named, NamedToo, Denying, Empty, Plain, PlainToo,
         External, ExternalToo, Internal, InternalToo, Adjacent, Untagged, UntaggedToo, Tree, TreeToo, Cased, Value,
         chrono::DateTime<chrono::Utc>, uuid::Uuid,
     );
-    kinds.extend([
+    let others = vec![
         kind::<BTreeSet<u8>>(),
         kind::<[u8; 2]>(),
         kind::<(u8, u8)>(),
@@ -129,8 +125,8 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         kind::<i128>(),
         kind::<u128>(),
         kind::<std::num::NonZeroU8>(),
-    ]);
-    kinds
+    ];
+    around.into_iter().flatten().chain(others).collect()
 });
 
 // Values.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! payloads {
     ($($name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? })+) => { $(
         #[derive(Serialize, Deserialize, JsonSchema)]
+        #[allow(dead_code, reason = "what is not written is read by serde alone")]
         struct $name {
             $($(#[$attribute])* $field: $type),*
         }

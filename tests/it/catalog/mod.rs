@@ -10,6 +10,9 @@ use std::{fs, path::PathBuf};
 /// Which changes break what, and which do not.
 mod rules;
 
+/// What the check does not understand, or cannot finish.
+mod limits;
+
 /// The file: what it holds, what is recorded in it, what is refused.
 mod lock;
 

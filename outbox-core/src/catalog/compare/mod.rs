@@ -15,7 +15,7 @@ mod scalar;
 use super::difference::{Breaks, Difference, Kind};
 use branch::{Branch, branches};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::{collections::HashSet, rc::Rc};
 
 /// Every way in which what `written` describes cannot be read as `readable` describes; both are canonical.
 pub(super) fn differences(written: &Value, readable: &Value, breaks: Breaks) -> Vec<Difference> {
@@ -24,6 +24,7 @@ pub(super) fn differences(written: &Value, readable: &Value, breaks: Breaks) -> 
         readable,
         breaks,
         seen: HashSet::new(),
+        met: Vec::new(),
         found: Vec::new(),
         steps: MAX_STEPS,
         depth: 0,
@@ -40,6 +41,9 @@ const MAX_STEPS: usize = 20_000;
 /// Levels of schemas within each other; recursion ends at a pair that was met before.
 const MAX_DEPTH: usize = 100;
 
+/// The texts of what is written and of what is read.
+type Pair = (String, String);
+
 pub(super) struct Comparison<'a> {
     /// The roots, which hold the definitions.
     written: &'a Value,
@@ -47,7 +51,9 @@ pub(super) struct Comparison<'a> {
     breaks: Breaks,
     /// Pairs that are being compared or were found readable. One that is met again is taken to hold: a recursive type
     /// holds if each of its levels does.
-    seen: HashSet<(String, String)>,
+    seen: HashSet<Rc<Pair>>,
+    /// The same in the order in which they were met, so that an attempt can be undone.
+    met: Vec<Rc<Pair>>,
     found: Vec<Difference>,
     steps: usize,
     depth: usize,
@@ -59,7 +65,7 @@ impl Comparison<'_> {
     }
 
     pub(super) fn schemas(&mut self, written: &Value, readable: &Value, path: &str) {
-        let pair = (written.to_string(), readable.to_string());
+        let pair = Rc::new((written.to_string(), readable.to_string()));
         if self.seen.contains(&pair) {
             return;
         }
@@ -67,7 +73,8 @@ impl Comparison<'_> {
             return self.report(Kind::Unproven, path, "the schema is too large or too deep to be compared");
         }
         self.steps -= 1;
-        self.seen.insert(pair);
+        self.seen.insert(pair.clone());
+        self.met.push(pair);
         self.depth += 1;
         match (branches(self.written, written), branches(self.readable, readable)) {
             (Some(written), Some(readable)) => self.alternatives(&written, &readable, path),
@@ -86,7 +93,9 @@ impl Comparison<'_> {
                 more => {
                     let mut tries = more.iter().map(|reader| self.attempt(branch, reader, path));
                     let mut best = tries.next().unwrap_or_default();
-                    for found in tries {
+                    while !best.is_empty()
+                        && let Some(found) = tries.next()
+                    {
                         if found.len() < best.len() {
                             best = found;
                         }
@@ -100,11 +109,13 @@ impl Comparison<'_> {
     /// The differences of one pair. What was taken to hold on the way is forgotten unless it did.
     fn attempt(&mut self, written: &Branch, readable: &Branch, path: &str) -> Vec<Difference> {
         let before = std::mem::take(&mut self.found);
-        let seen = self.seen.clone();
+        let met = self.met.len();
         self.branch(written, readable, path);
         let found = std::mem::replace(&mut self.found, before);
         if !found.is_empty() {
-            self.seen = seen;
+            for pair in self.met.drain(met..) {
+                self.seen.remove(&pair);
+            }
         }
         found
     }
