@@ -234,6 +234,8 @@ fn the_routes_are_all_names_with_all_versions() {
     let names = ["upcast-tests.order-placed", "upcast-tests.order-taken", "upcast-tests.placed"];
     let expected = names.map(|event_type| [1, 2, 4].map(|event_version| Route { event_type, event_version }));
     assert_eq!(router.routes(), expected.as_flattened());
+    let ignoring = Router::builder().ignore::<OrderPlaced>().build().unwrap();
+    assert_eq!(ignoring.routes(), expected.as_flattened(), "what is ignored is so under each name");
     assert!(
         [1, 2, 4].into_iter().all(OrderPlaced::reads) && !OrderPlaced::reads(3) && !OrderPlaced::reads(5)
     );

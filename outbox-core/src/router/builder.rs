@@ -67,13 +67,16 @@ impl RouterBuilder {
         self
     }
 
-    /// Dispatches the rows of an event without any handler, in every version that it reads. Without this they stay
-    /// pending for a build that handles them.
+    /// Dispatches the rows of an event without any handler, in every version that it reads and under each of its names.
+    /// Without this they stay pending for a build that handles them.
     #[track_caller]
-    pub fn ignore<E: OutboxEvent>(self) -> Self {
+    pub fn ignore<E: OutboxEvent>(mut self) -> Self {
         let versions = (1..=E::EVENT_VERSION).filter(|version| E::reads(*version));
         let versions: Vec<_> = versions.collect();
-        self.ignore_versions(E::EVENT_TYPE, versions)
+        for name in std::iter::once(E::EVENT_TYPE).chain(E::ALIASES.iter().copied()) {
+            self = self.ignore_versions(name, versions.clone());
+        }
+        self
     }
 
     /// As [`ignore`](Self::ignore), for an event whose Rust type is gone.
