@@ -3,12 +3,14 @@
 
 pub use crate::envelope::MessageId;
 pub use crate::event::{
-    DecodeError, EventDescriptor, EventError, Ordering, OutboxEvent, Payload, decode_json, field_key,
+    Chain, DecodeError, EventDescriptor, EventError, JsonUpcast, Ordering, OutboxEvent, Payload, Reader,
+    decode_json, field_key, upcast_json,
 };
 pub use crate::handler::{
     Call, FromMessage, Handler, HandlerDescriptor, HandlerError, HandlerFuture, Requirement, Source,
 };
 pub use crate::router::RouterBuilder;
+pub use crate::sensitive::sensitive;
 pub use inventory;
 pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{self, Err, Ok};

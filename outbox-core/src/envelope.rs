@@ -117,11 +117,7 @@ impl Envelope {
 
     pub(crate) fn raised<E: OutboxEvent>(stamp: Stamp, event: &E) -> Result<Self, EventError> {
         let Stamp { message_id, occurred_at, origin } = stamp;
-        let payload = serde_json::to_string(event).map_err(|error| EventError::Encode {
-            event: E::LOGICAL_NAME.to_owned(),
-            message_id,
-            reason: error.to_string(),
-        })?;
+        let payload = encode(event).map_err(|refused| refused.into_error(E::LOGICAL_NAME, message_id))?;
         let refused = |reason: String| {
             let event = E::LOGICAL_NAME.to_owned();
             Err(EventError::Encode { event, message_id, reason })
@@ -292,6 +288,40 @@ impl Envelope {
     pub fn headers_json(&self) -> String {
         serde_json::Value::from_iter(self.headers.clone()).to_string()
     }
+}
+
+/// Why serde did not write a payload.
+enum Refused {
+    Encode(String),
+    #[cfg(feature = "seal")]
+    Seal(String),
+}
+
+impl Refused {
+    fn into_error(self, event: &str, message_id: MessageId) -> EventError {
+        let event = event.to_owned();
+        match self {
+            Self::Encode(reason) => EventError::Encode { event, message_id, reason },
+            #[cfg(feature = "seal")]
+            Self::Seal(reason) => EventError::Seal { event, message_id, reason },
+        }
+    }
+}
+
+fn encode<E: OutboxEvent>(event: &E) -> Result<String, Refused> {
+    #[cfg(feature = "seal")]
+    drop(crate::sensitive::take_refusal());
+    serde_json::to_string(event).map_err(|error| {
+        #[cfg(feature = "seal")]
+        if let Some(refusal) = crate::sensitive::take_refusal() {
+            return Refused::Seal(refusal.to_string());
+        }
+        // serde_json's own words name no value; those of a `Serialize` written by hand may.
+        Refused::Encode(match error.classify() {
+            serde_json::error::Category::Data => "its `Serialize` refused".to_owned(),
+            _ => error.to_string(),
+        })
+    })
 }
 
 /// Names the message and never shows its payload.

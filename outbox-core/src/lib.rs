@@ -6,7 +6,8 @@
 //!
 //! The modules stand in the order in which an event passes through them:
 //!
-//! 1. [`event`]: the trait that `#[derive(OutboxEvent)]` implements, the logical name, the payload schemas; [`trace`]:
+//! 1. [`event`]: the trait that `#[derive(OutboxEvent)]` implements, the logical name, the payload schemas, older
+//!    versions; [`mod@catalog`]: what may change in it; [`sensitive`]: values that are not stored as they are; [`trace`]:
 //!    the trace that an event belongs to;
 //! 2. [`envelope`], [`buffer`]: what is fixed when an event is raised, and where it waits for the save;
 //! 3. [`row`], [`decide`]: the stored form and its state machine, as pure functions;
@@ -22,8 +23,10 @@
 //! handle stays pending; a row that fails for good is kept as a dead letter. Order between rows is not promised yet.
 
 // raise
+pub mod catalog;
 mod cause;
 pub mod event;
+pub mod sensitive;
 pub mod trace;
 
 // save: what will be written
@@ -64,7 +67,7 @@ pub use row::{ErrorClass, OutboxRow, RowId, Status};
 pub use store::{OutboxStore, StoreError};
 
 /// Gives a struct or an enum its place in the outbox: a versioned logical name, an ordering policy, payload schemas
-/// and an entry in the [`catalog`].
+/// and an entry in the [`catalog`](fn@catalog).
 ///
 /// ```
 /// use outbox_core::OutboxEvent;
@@ -90,13 +93,20 @@ pub use store::{OutboxStore, StoreError};
 /// | `ordering = aggregate` | kept in order with the other events of its aggregate | yes |
 /// | `ordering = none` | no order is kept | |
 /// | `ordering = key(field)` | kept in order with all events that name the same field and have the same value in it | |
+/// | `upcast_from = Type` | rows of that older version (and of those that it reads) are read as this event; the event has `From<Type>` or `TryFrom<Type>` | |
+/// | `upcast_json(1 = function, …)` | rows of older versions whose types are gone; each function, `fn(serde_json::Value) -> Result<serde_json::Value, E>`, brings the payload to the next version that is named, the last to this one | |
+/// | `alias = "context.former-name"` | rows under a former name are read as well; may be repeated | |
+/// | `draft` | the version is not released yet: the [catalog's check](mod@catalog) lets it change | |
 /// | `crate = ::path` | where `outbox_core` is found, when it is renamed or re-exported | `::outbox_core` |
+///
+/// On a field, `#[outbox(sensitive)]` makes it a compile error to store the value in plaintext; see [`sensitive`].
 ///
 /// # Errors at compile time
 ///
 /// Names outside the grammar, a missing name or version, unknown or repeated attributes, generics, unions, two events
 /// with one name and version in a crate, and serde functions that would make the schema lie are all reported at once,
-/// at the word that is wrong.
+/// at the word that is wrong. So are an `upcast_from` that is no older version of the same event or cannot be
+/// converted, and a sensitive field in plaintext.
 pub use outbox_derive::OutboxEvent;
 
 /// Turns an `async fn` into a handler that [`RouterBuilder::discover`] finds.

@@ -75,5 +75,13 @@ mod outage;
 /// Handlers that are down, paused or uncertain: no attempt is lost, and nobody else waits.
 mod circuits;
 
+/// What may change in an event, and what the lock says of it.
+mod catalog;
 /// Order within a key: kept by several relays, through crashes, failures and replays.
 mod order;
+
+/// Rows of older versions, read as newer events.
+mod upcast;
+
+/// Values that are not stored as they are, and texts that must not show them.
+mod sensitive;

@@ -133,7 +133,9 @@ async fn the_first_completions_of_each_key_are_in_order_though_relays_are_killed
         .await
         .unwrap();
     let seen = Seen::default();
-    handled.iter().for_each(|row| seen.add(row.try_get("", "order_id").unwrap()));
+    for row in &handled {
+        seen.add(row.try_get("", "order_id").unwrap());
+    }
     for key in 0..i32::try_from(keys).unwrap() {
         assert_eq!(seen.of(key), (1..=rows).collect::<Vec<_>>(), "key {key}");
     }

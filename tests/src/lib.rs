@@ -24,6 +24,11 @@ pub mod wait;
 #[doc = include_str!("../../README.md")]
 mod readme {}
 
+/// The code of docs/events.md, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/events.md")]
+mod events_page {}
+
 /// The code of docs/guide.md, likewise.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide.md")]

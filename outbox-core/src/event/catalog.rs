@@ -1,6 +1,6 @@
 //! All events of the binary, as the derives registered them.
 
-use super::{Ordering, OutboxEvent, PayloadSchemas};
+use super::{Ordering, OutboxEvent, PayloadSchemas, Reader};
 use std::any::{TypeId, type_name};
 
 /// What is known of an event type at run time.
@@ -14,12 +14,17 @@ pub struct EventDescriptor {
     pub logical_name: &'static str,
     /// What order is kept.
     pub ordering: Ordering,
+    /// Former names, under which rows may be stored.
+    pub aliases: &'static [&'static str],
+    /// Whether the payload may still change freely.
+    pub is_draft: bool,
     /// Path of the module that declares it; for messages only, never stored.
     pub module: &'static str,
     /// Source file of the declaration.
     pub file: &'static str,
     /// Line in that file.
     pub line: u32,
+    reader: fn(u16) -> Option<Reader>,
     schemas: fn() -> PayloadSchemas,
     type_id: fn() -> TypeId,
     rust_type: fn() -> &'static str,
@@ -33,9 +38,12 @@ impl EventDescriptor {
             event_version: E::EVENT_VERSION,
             logical_name: E::LOGICAL_NAME,
             ordering: E::ORDERING,
+            aliases: E::ALIASES,
+            is_draft: E::IS_DRAFT,
             module,
             file,
             line,
+            reader: E::reader,
             schemas: PayloadSchemas::of::<E>,
             type_id: TypeId::of::<E>,
             rust_type: type_name::<E>,
@@ -50,6 +58,31 @@ impl EventDescriptor {
     /// The Rust type, for messages; it changes with refactorings and is never stored.
     pub fn rust_type(&self) -> &'static str {
         (self.rust_type)()
+    }
+
+    /// Whether a stored payload of `version` can be read as this event.
+    pub fn reads(&self, version: u16) -> bool {
+        self.reader(version).is_some()
+    }
+
+    /// What reads it.
+    pub(crate) fn reader(&self, version: u16) -> Option<Reader> {
+        (self.reader)(version)
+    }
+
+    /// Whether this is the type that a reader names.
+    pub(crate) fn is_reader(&self, reader: Reader) -> bool {
+        reader == Reader::Type((self.type_id)())
+    }
+
+    /// Its name and its former names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.event_type).chain(self.aliases.iter().copied())
+    }
+
+    /// Where it is declared, for messages.
+    pub(crate) fn place(&self) -> String {
+        format!("{} ({}:{})", self.rust_type(), self.file, self.line)
     }
 
     /// Whether both describe the same Rust type.

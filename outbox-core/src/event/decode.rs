@@ -34,6 +34,16 @@ pub enum DecodeError {
         /// The stored version.
         version: u16,
     },
+    /// The conversion from an earlier version refused the payload.
+    #[error("the payload of version {version} was not brought up to {event}: {reason}")]
+    Refused {
+        /// Logical name of the type that refused it.
+        event: &'static str,
+        /// The version that it had.
+        version: u16,
+        /// The conversion's own words. Whoever writes them keeps the payload out of them.
+        reason: String,
+    },
 }
 
 impl DecodeError {
@@ -41,6 +51,22 @@ impl DecodeError {
     pub fn unsupported_version(event: &'static str, version: u16) -> Self {
         Self::UnsupportedVersion { event, version }
     }
+
+    pub(crate) fn refused(event: &'static str, version: u16, reason: &str) -> Self {
+        Self::Refused { event, version, reason: reason.to_owned() }
+    }
+}
+
+/// What may be said of an error of `serde_json`'s: what kind and where. Its own words quote the value that it stumbled
+/// over.
+pub(crate) fn place(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Data => "the JSON does not fit the type",
+        Category::Syntax => "the JSON is not valid",
+        Category::Eof => "the JSON is cut off",
+        Category::Io => "the JSON could not be read or written",
+    };
+    format!("{what} (line {}, column {})", error.line(), error.column())
 }
 
 /// Reads JSON, keeping of serde's error only where it happened.

@@ -6,12 +6,18 @@ mod depth;
 mod finite;
 mod key;
 mod schema;
+mod upcast;
 
 pub use catalog::{EventDescriptor, catalog};
 pub use decode::{DecodeError, decode_json};
 pub use key::{aggregate_key, field_key, lane, named_key};
 pub use schema::PayloadSchemas;
+pub use upcast::{Reader, Upcast};
 
+#[doc(hidden)]
+pub use upcast::{Chain, JsonUpcast, upcast_json};
+
+pub(crate) use decode::place;
 pub(crate) use depth::depth;
 pub(crate) use finite::is_finite;
 
@@ -61,6 +67,10 @@ pub trait OutboxEvent: Payload {
     const LOGICAL_NAME: &'static str;
     /// What order is kept between this event and others.
     const ORDERING: Ordering;
+    /// Former names: rows that were stored under them are read as this event.
+    const ALIASES: &'static [&'static str] = &[];
+    /// Whether the payload may still change freely, because nothing of this version was ever stored for good.
+    const IS_DRAFT: bool = false;
 
     /// The key of an event declared with `ordering = key(field)`; `None` for the other policies.
     fn ordering_key(&self) -> Option<String> {
@@ -69,15 +79,21 @@ pub trait OutboxEvent: Payload {
 
     /// Whether a stored payload of `version` can be turned into this type.
     fn reads(version: u16) -> bool {
-        version == Self::EVENT_VERSION
+        Self::reader(version).is_some()
+    }
+
+    /// What reads a stored payload of `version`.
+    #[doc(hidden)]
+    fn reader(version: u16) -> Option<Reader> {
+        if version == Self::EVENT_VERSION { Reader::itself::<Self>() } else { None }
     }
 
     /// Reads a stored payload.
     ///
     /// # Errors
     ///
-    /// When the version is not one that this type [reads](Self::reads), or the JSON does not fit the type. The error
-    /// never quotes a value of the payload.
+    /// When the version is not one that this type [reads](Self::reads), the JSON does not fit the type, or the conversion
+    /// from an earlier version refuses it. The error never quotes a value of the payload.
     fn decode(version: u16, payload: &str) -> Result<Self, DecodeError>;
 }
 
@@ -127,7 +143,17 @@ pub enum EventError {
         event: String,
         /// The event's identity.
         message_id: MessageId,
-        /// serde's words.
+        /// What went wrong.
+        reason: String,
+    },
+    /// A value of the payload could not be sealed, and is not stored without.
+    #[error("event {event} ({message_id}) has a value that cannot be sealed: {reason}. Nothing was saved")]
+    Seal {
+        /// Logical name.
+        event: String,
+        /// The event's identity.
+        message_id: MessageId,
+        /// What went wrong.
         reason: String,
     },
     /// The payload is over [`MAX_PAYLOAD_BYTES`].

@@ -1,6 +1,6 @@
 //! How a handler says that it failed.
 
-use crate::{decide::Failure, row::ErrorClass};
+use crate::{decide::Failure, event::place, row::ErrorClass};
 use std::{error::Error, fmt, time::Duration};
 
 type Source = Box<dyn Error + Send + Sync>;
@@ -57,26 +57,40 @@ impl HandlerError {
 
     /// The failure as it is stored: the error and its sources, without NUL, cut to 2,000 characters.
     pub(crate) fn into_failure(self) -> Failure {
-        let mut text = self.source.to_string();
+        let mut text = told(&*self.source);
         let mut cause = self.source.source();
         while let Some(error) = cause {
             text.push_str(": ");
-            text.push_str(&error.to_string());
+            text.push_str(&told(error));
             cause = error.source();
         }
         Failure { retry_after: self.retry_after, ..Failure::new(self.class, &text) }
     }
 }
 
+/// An error's own words, unless it is serde's: those quote the value that it stumbled over, and what a handler reads is
+/// often what it was given.
+fn told(error: &(dyn Error + 'static)) -> String {
+    error.downcast_ref::<serde_json::Error>().map_or_else(|| error.to_string(), place)
+}
+
 impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
+        #[cfg(feature = "seal")]
+        {
+            use crate::sensitive::SealError;
+            let any: &dyn std::any::Any = &error;
+            if any.downcast_ref::<SealError>().is_some_and(SealError::is_final) {
+                return Self::terminal(error);
+            }
+        }
         Self::transient(error)
     }
 }
 
 impl fmt::Debug for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandlerError({}: {})", self.class, self.source)
+        write!(f, "HandlerError({}: {})", self.class, told(&*self.source))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Collects handlers and checks them all at once.
 
-use super::{Entry, EventFacts, Router, RouterError, RouterErrors};
+use super::{Entry, EventFacts, Router, RouterError, RouterErrors, names};
 use crate::{
-    event::{EventDescriptor, OutboxEvent, catalog},
+    event::{OutboxEvent, catalog},
     handler::{ByStruct, EventHandler, Handler, HandlerError, Requirement, Source, States, discovered},
     store::Route,
 };
@@ -67,13 +67,16 @@ impl RouterBuilder {
         self
     }
 
-    /// Dispatches the rows of an event without any handler, in every version that it reads. Without this they stay
-    /// pending for a build that handles them.
+    /// Dispatches the rows of an event without any handler, in every version that it reads and under each of its names.
+    /// Without this they stay pending for a build that handles them.
     #[track_caller]
-    pub fn ignore<E: OutboxEvent>(self) -> Self {
+    pub fn ignore<E: OutboxEvent>(mut self) -> Self {
         let versions = (1..=E::EVENT_VERSION).filter(|version| E::reads(*version));
         let versions: Vec<_> = versions.collect();
-        self.ignore_versions(E::EVENT_TYPE, versions)
+        for name in std::iter::once(E::EVENT_TYPE).chain(E::ALIASES.iter().copied()) {
+            self = self.ignore_versions(name, versions.clone());
+        }
+        self
     }
 
     /// As [`ignore`](Self::ignore), for an event whose Rust type is gone.
@@ -95,6 +98,7 @@ impl RouterBuilder {
             event_type: H::Event::EVENT_TYPE,
             event_version: H::Event::EVENT_VERSION,
             logical_name: H::Event::LOGICAL_NAME,
+            aliases: H::Event::ALIASES,
             reads: H::Event::reads,
         };
         // The only code that is compiled per handler; everything around it knows no types.
@@ -112,11 +116,12 @@ impl RouterBuilder {
     /// # Errors
     ///
     /// Everything that is wrong, at once and with its place: ids that are used twice or outside the grammar, states
-    /// that are missing or given twice, expected handlers that are not linked, two types under one logical name, and
-    /// events that are ignored and handled.
+    /// that are missing or given twice, expected handlers that are not linked, two types under one logical name or
+    /// former name, versions that a chain of upcasts leaves out, and events that are ignored and handled.
     pub fn build(self) -> Result<Router, RouterErrors> {
         let Self { entries, states, expected, mut errors, ignored, .. } = self;
-        errors.extend(duplicate_events(&catalog()));
+        let catalog = catalog();
+        errors.extend(names::errors(&catalog));
         errors.extend(
             entries.iter().flat_map(|(entry, requirements)| entry_errors(entry, requirements, &states)),
         );
@@ -125,38 +130,32 @@ impl RouterBuilder {
         if !errors.is_empty() {
             return Err(RouterErrors(errors));
         }
-        let mut by_type: BTreeMap<&'static str, Vec<Entry>> = BTreeMap::new();
-        for (entry, _) in entries {
-            by_type.entry(entry.event.event_type).or_default().push(entry);
+        let entries: Arc<[Entry]> = entries.into_iter().map(|(entry, _)| entry).collect();
+        let mut by_name: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();
+        for (index, entry) in entries.iter().enumerate() {
+            for name in entry.event.names() {
+                by_name.entry(name).or_default().push(index);
+            }
         }
         let ignored: BTreeSet<_> = ignored.into_keys().collect();
-        let mut routes: BTreeSet<_> = by_type.values().flat_map(|entries| routes(entries)).collect();
+        let mut routes: BTreeSet<_> = entries.iter().flat_map(|entry| routes(entry.event)).collect();
         routes.extend(&ignored);
-        let routes = routes.into_iter().collect();
+        names::warn_of_unread(&catalog, &routes);
         Ok(Router {
-            by_type: Arc::new(by_type),
+            entries,
+            by_name: Arc::new(by_name),
             states: Arc::new(states),
-            routes,
+            routes: routes.into_iter().collect(),
             ignored: Arc::new(ignored),
             proceed: Arc::new([]),
         })
     }
 }
 
-/// Every version of one event type that one of its handlers reads.
-fn routes(entries: &[Entry]) -> BTreeSet<Route> {
-    let versions = |entry: &Entry| {
-        let event = entry.event;
-        let readable = (1..=event.event_version).filter(move |version| (event.reads)(*version));
-        readable.map(move |event_version| Route { event_type: event.event_type, event_version })
-    };
-    entries.iter().flat_map(versions).collect()
-}
-
 /// An event cannot be handled and ignored at once.
 fn ignored_errors(entries: &[(Entry, Vec<Requirement>)], route: &Route, source: Source) -> Vec<RouterError> {
     let reads = |entry: &Entry| {
-        entry.event.event_type == route.event_type && (entry.event.reads)(route.event_version)
+        entry.event.names().any(|name| name == route.event_type) && (entry.event.reads)(route.event_version)
     };
     let error = |entry: &Entry| RouterError::Ignored {
         id: entry.id.clone(),
@@ -166,11 +165,12 @@ fn ignored_errors(entries: &[(Entry, Vec<Requirement>)], route: &Route, source: 
     entries.iter().map(|(entry, _)| entry).filter(|entry| reads(entry)).map(error).collect()
 }
 
-fn duplicate_events(events: &[&'static EventDescriptor]) -> Vec<RouterError> {
-    let twins = |pair: &&[&'static EventDescriptor]| {
-        pair[0].logical_name == pair[1].logical_name && !pair[0].is_same_type(pair[1])
-    };
-    events.windows(2).filter(twins).map(|pair| RouterError::duplicate_event(pair[0], pair[1])).collect()
+/// Every version of an event that it reads, under each of its names.
+fn routes(event: EventFacts) -> impl Iterator<Item = Route> {
+    let versions = (1..=event.event_version).filter(move |version| (event.reads)(*version));
+    versions.flat_map(move |event_version| {
+        event.names().map(move |event_type| Route { event_type, event_version })
+    })
 }
 
 fn entry_errors(entry: &Entry, requirements: &[Requirement], states: &States) -> Vec<RouterError> {

@@ -62,13 +62,29 @@ pub enum RouterError {
         /// Where the handler is, and where the event is ignored.
         sources: [Source; 2],
     },
+    /// Rows of one name and version could be read as either of two events, because of a former name.
+    AmbiguousAlias {
+        /// The former name.
+        alias: &'static str,
+        /// The version of which both read rows.
+        version: u16,
+        /// Both Rust types with their places.
+        types: [String; 2],
+    },
+    /// A chain of upcasts leaves out versions that are declared between its ends.
+    UpcastGap {
+        /// Name and version of the event that reads older versions.
+        logical_name: &'static str,
+        /// Its Rust type with its place.
+        declared: String,
+        /// The versions that it does not read, with the types that have them.
+        missing: Vec<(u16, String)>,
+    },
 }
 
 impl RouterError {
     pub(crate) fn duplicate_event(first: &EventDescriptor, second: &EventDescriptor) -> Self {
-        let describe =
-            |event: &EventDescriptor| format!("{} ({}:{})", event.rust_type(), event.file, event.line);
-        Self::DuplicateEvent { logical_name: first.logical_name, types: [describe(first), describe(second)] }
+        Self::DuplicateEvent { logical_name: first.logical_name, types: [first.place(), second.place()] }
     }
 }
 
@@ -104,6 +120,20 @@ impl fmt::Display for RouterError {
                 f,
                 "event {event} is ignored at {ignored}, but handler {id:?} ({handler}) handles it; remove one of them"
             ),
+            Self::AmbiguousAlias { alias, version, types: [first, second] } => write!(
+                f,
+                "rows stored as {alias}.v{version} could be read as {first} or as {second}; take `alias = {alias:?}` from one of them"
+            ),
+            Self::UpcastGap { logical_name, declared, missing } => {
+                write!(f, "event {logical_name}, declared by {declared}, reads older versions, but not ")?;
+                for (i, (version, place)) in missing.iter().enumerate() {
+                    write!(f, "{}v{version} of {place}", if i == 0 { "" } else { " and " })?;
+                }
+                write!(
+                    f,
+                    "; its handlers would never see those rows, so put them into the chain of `upcast_from`"
+                )
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ mod builder;
 mod circuit;
 mod errors;
 mod gates;
+mod names;
 
 pub use circuit::CircuitPolicy;
 pub(crate) use gates::{Claimable, Gates};
@@ -26,7 +27,10 @@ use std::{
 /// The handlers of every event, checked once. Cheap to clone; share it between relays.
 #[derive(Clone, Debug)]
 pub struct Router {
-    by_type: Arc<BTreeMap<&'static str, Vec<Entry>>>,
+    /// In the order in which they were registered.
+    entries: Arc<[Entry]>,
+    /// The handlers of each stored name, former names included, by their place in the list.
+    by_name: Arc<BTreeMap<&'static str, Vec<usize>>>,
     states: Arc<States>,
     routes: Arc<[Route]>,
     ignored: Arc<BTreeSet<Route>>,
@@ -47,7 +51,15 @@ pub(crate) struct EventFacts {
     event_type: &'static str,
     event_version: u16,
     logical_name: &'static str,
+    aliases: &'static [&'static str],
     reads: fn(u16) -> bool,
+}
+
+impl EventFacts {
+    /// Its name and its former names.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.event_type).chain(self.aliases.iter().copied())
+    }
 }
 
 impl fmt::Debug for Entry {
@@ -70,9 +82,13 @@ impl Router {
 
     /// The ids of all handlers, by event.
     pub fn handlers(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.by_type
+        let own = |name: &'static str, index: &usize| {
+            let entry = &self.entries[*index];
+            (entry.event.event_type == name).then_some((name, entry.id.as_str()))
+        };
+        self.by_name
             .iter()
-            .flat_map(|(event, entries)| entries.iter().map(|entry| (*event, entry.id.as_str())))
+            .flat_map(move |(name, indexes)| indexes.iter().filter_map(move |index| own(name, index)))
     }
 
     /// The event types whose dead letters do not block their ordering key.
@@ -82,9 +98,14 @@ impl Router {
 
     /// The ids of the handlers that read a name and version.
     pub(crate) fn readers(&self, route: &Route) -> impl Iterator<Item = &str> {
-        let entries = self.by_type.get(route.event_type).map(Vec::as_slice).unwrap_or_default();
-        let version = route.event_version;
-        entries.iter().filter(move |entry| (entry.event.reads)(version)).map(|entry| entry.id.as_str())
+        self.named(route.event_type, route.event_version).map(|entry| entry.id.as_str())
+    }
+
+    /// The handlers that read a version of a stored name, in the order in which they were registered.
+    fn named(&self, name: &str, version: u16) -> impl Iterator<Item = &Entry> {
+        let indexes = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        let entries = indexes.iter().map(|index| &self.entries[*index]);
+        entries.filter(move |entry| (entry.event.reads)(version))
     }
 
     /// The handlers of each logical name, for the comparison with other relays.
@@ -108,9 +129,7 @@ impl Router {
     ) {
         let context = MessageContext::new(row, timing);
         let row = context.row();
-        let version = row.envelope.event_version;
-        let entries = self.by_type.get(&*row.envelope.event_type).map(Vec::as_slice).unwrap_or_default();
-        let readers: Vec<_> = entries.iter().filter(|entry| (entry.event.reads)(version)).collect();
+        let readers: Vec<_> = self.named(&row.envelope.event_type, row.envelope.event_version).collect();
         if readers.is_empty() {
             return reports.push(self.without_handlers(row));
         }

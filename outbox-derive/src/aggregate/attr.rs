@@ -9,10 +9,9 @@ use crate::internals::names;
 use crate::internals::symbol::{AGGREGATE, CRATE, EVENTS, NAME, ROOT, TABLES, VERSION};
 use crate::internals::vocabulary::Vocabulary;
 
-const WORDS: Vocabulary =
-    Vocabulary { attribute: AGGREGATE, words: &[NAME, TABLES, VERSION, CRATE], reserved: &[] };
+const WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[NAME, TABLES, VERSION, CRATE] };
 
-const FIELD_WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[ROOT, EVENTS], reserved: &[] };
+const FIELD_WORDS: Vocabulary = Vocabulary { attribute: AGGREGATE, words: &[ROOT, EVENTS] };
 
 /// What the user wrote on the struct, word by word.
 pub(super) struct Attrs<'a> {

@@ -4,21 +4,21 @@ use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
-use syn::{DeriveInput, Error, LitInt, LitStr, Path, Result, parenthesized, parse_quote, token};
+use syn::{DeriveInput, Error, LitInt, LitStr, Path, Result, Type, parenthesized, parse_quote, token};
 
+use super::steps::{self, Steps};
 use crate::internals::attr::{Attr, Word};
 use crate::internals::ctxt::Ctxt;
 use crate::internals::names;
 use crate::internals::symbol::{
-    AGGREGATE, ALIAS, CRATE, KEY, NAME, NONE, ORDERING, OUTBOX, UPCAST_FROM, VERSION,
+    AGGREGATE, ALIAS, CRATE, DRAFT, KEY, NAME, NONE, ORDERING, OUTBOX, UPCAST_FROM, UPCAST_JSON, VERSION,
 };
 use crate::internals::typo;
-use crate::internals::vocabulary::Vocabulary;
+use crate::internals::vocabulary::{Vocabulary, skip_word};
 
 const WORDS: Vocabulary = Vocabulary {
     attribute: OUTBOX,
-    words: &[NAME, VERSION, ORDERING, CRATE],
-    reserved: &[ALIAS, UPCAST_FROM],
+    words: &[NAME, VERSION, ORDERING, UPCAST_FROM, UPCAST_JSON, ALIAS, DRAFT, CRATE],
 };
 
 /// What the user wrote, word by word.
@@ -28,6 +28,11 @@ pub(super) struct Attrs<'a> {
     pub(super) name: Attr<LitStr>,
     pub(super) version: Attr<u16>,
     pub(super) ordering: Attr<Ordering>,
+    pub(super) upcast_from: Attr<Type>,
+    pub(super) upcast_json: Attr<Steps>,
+    /// An event may have had several names.
+    pub(super) aliases: Vec<LitStr>,
+    pub(super) draft: Attr<()>,
     krate: Attr<Path>,
 }
 
@@ -38,12 +43,26 @@ impl<'a> Attrs<'a> {
             name: Attr::none(),
             version: Attr::none(),
             ordering: Attr::none(),
+            upcast_from: Attr::none(),
+            upcast_json: Attr::none(),
+            aliases: Vec::new(),
+            draft: Attr::none(),
             krate: Attr::none(),
         };
         attrs.outbox = WORDS.read(cx, &input.attrs, |word| match word.symbol {
             NAME => attrs.name.set(cx, word, name(word)),
             VERSION => attrs.version.set(cx, word, version(word)),
             ORDERING => attrs.ordering.set(cx, word, ordering(word)),
+            UPCAST_FROM => attrs.upcast_from.set(cx, word, word.value("ThePreviousVersion")),
+            UPCAST_JSON => attrs.upcast_json.set(cx, word, steps::parse(cx, word)),
+            ALIAS => match name(word) {
+                Ok(alias) => attrs.aliases.push(alias),
+                Err(error) => {
+                    cx.push(error);
+                    skip_word(word.rest());
+                }
+            },
+            DRAFT => attrs.draft.set(cx, word, word.flag()),
             _ => attrs.krate.set(cx, word, word.krate()),
         });
         attrs
@@ -63,10 +82,12 @@ fn name(word: &Word<'_>) -> Result<LitStr> {
 
 fn version(word: &Word<'_>) -> Result<u16> {
     let version: LitInt = word.value("1, an integer in 1..=65535")?;
-    match version.base10_parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(Error::new(version.span(), "`version` must be an integer in 1..=65535")),
-    }
+    number(&version).ok_or_else(|| Error::new(version.span(), "`version` must be an integer in 1..=65535"))
+}
+
+/// A version is never 0.
+pub(super) fn number(literal: &LitInt) -> Option<u16> {
+    literal.base10_parse().ok().filter(|number| *number > 0)
 }
 
 /// The policy, as written.

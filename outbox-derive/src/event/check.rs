@@ -1,10 +1,11 @@
 //! The rules that need more than one word.
 
 use proc_macro2::{Ident, Span};
-use syn::{Data, DeriveInput, Fields, LitStr, Path};
+use syn::{Data, DeriveInput, Fields, LitStr, Path, Type};
 
 use super::attr::{self, Attrs};
-use super::fields;
+use super::steps::{self, Steps};
+use super::{fields, upcast::Upcast};
 use crate::internals::ctxt::Ctxt;
 use crate::internals::names::kebab;
 
@@ -14,6 +15,11 @@ pub(super) struct Event<'a> {
     pub(super) name: LitStr,
     pub(super) version: u16,
     pub(super) ordering: Ordering,
+    pub(super) upcast: Upcast,
+    pub(super) aliases: Vec<LitStr>,
+    pub(super) draft: bool,
+    /// The types of the fields that are marked as sensitive.
+    pub(super) sensitive: Vec<&'a Type>,
     pub(super) krate: Path,
 }
 
@@ -26,21 +32,64 @@ pub(super) enum Ordering {
 
 pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> Option<Event<'a>> {
     shape(cx, input);
-    fields::check(cx, &input.data);
+    let sensitive = fields::check(cx, &input.data);
     given(cx, input, &attrs);
+    aliases(cx, &attrs);
     let krate = attrs.krate();
+    let draft = attrs.draft.is_given();
     let ordering = match attrs.ordering.into_value() {
         None | Some(attr::Ordering::Aggregate) => Some(Ordering::Aggregate),
         Some(attr::Ordering::None) => Some(Ordering::None),
         Some(attr::Ordering::Key(field)) => key(cx, &input.data, field),
     };
+    let version = attrs.version.into_value();
+    let upcast = match (attrs.upcast_from.into_value(), attrs.upcast_json.into_value()) {
+        (Some(previous), Some(steps)) => return refuse_both(cx, &previous, &steps),
+        (Some(previous), None) => Upcast::From(Box::new(previous)),
+        (None, Some(steps)) => {
+            if let Some(version) = version {
+                steps::check(cx, &steps, version);
+            }
+            Upcast::Json(steps)
+        }
+        (None, None) => Upcast::None,
+    };
     Some(Event {
         ident: &input.ident,
         name: attrs.name.into_value()?,
-        version: attrs.version.into_value()?,
+        version: version?,
         ordering: ordering?,
+        upcast,
+        aliases: attrs.aliases,
+        draft,
+        sensitive,
         krate,
     })
+}
+
+fn refuse_both<T>(cx: &Ctxt, previous: &Type, steps: &Steps) -> Option<T> {
+    let at = steps.first().map_or_else(Span::call_site, |step| step.at);
+    let previous = quote::quote!(#previous).to_string().replace(' ', "");
+    cx.error_at(
+        at,
+        format_args!(
+            "the versions before this one come through `upcast_from = {previous}`; put `upcast_json` on the oldest \
+             type of the chain"
+        ),
+    );
+    None
+}
+
+/// A former name is another name, and one is enough.
+fn aliases(cx: &Ctxt, attrs: &Attrs<'_>) {
+    for (i, alias) in attrs.aliases.iter().enumerate() {
+        let name = alias.value();
+        if attrs.name.get().is_some_and(|own| own.value() == name) {
+            cx.error(alias, format_args!("{name:?} is the event's own name; `alias` is for a former one"));
+        } else if attrs.aliases[..i].iter().any(|other| other.value() == name) {
+            cx.error(alias, format_args!("alias {name:?} is given twice"));
+        }
+    }
 }
 
 fn shape(cx: &Ctxt, input: &DeriveInput) {

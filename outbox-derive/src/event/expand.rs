@@ -2,9 +2,11 @@
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::LitStr;
 use syn::ext::IdentExt as _;
 
 use super::check::{Event, Ordering};
+use super::upcast;
 use crate::internals::respan::{generated, line_of, located};
 
 pub(super) fn expand(event: &Event<'_>) -> TokenStream {
@@ -12,7 +14,15 @@ pub(super) fn expand(event: &Event<'_>) -> TokenStream {
     let version = Literal::u16_unsuffixed(event.version);
     let logical_name = format!("{}.v{}", name.value(), event.version);
     let (ordering, ordering_key) = ordering(&event.ordering);
-    let guard = guard(event);
+    let upcast::Code { reader, read, check } = upcast::expand(event);
+    let contract = contract(event);
+    let names = std::iter::once(name).chain(&event.aliases);
+    let guards = names.map(|name| guard(name, event.version));
+    let sensitive = event.sensitive.iter().map(|ty| {
+        // At the field's type, which is what is wrong.
+        let span = located(syn::spanned::Spanned::span(ty));
+        quote_spanned!(span=> const _: () = __o::sensitive::<#ty>();)
+    });
     let line = line_of(ident);
     quote! {
         #[allow(deprecated)]
@@ -26,7 +36,11 @@ pub(super) fn expand(event: &Event<'_>) -> TokenStream {
                 const LOGICAL_NAME: &'static str = #logical_name;
                 const ORDERING: __o::Ordering = __o::Ordering::#ordering;
 
+                #contract
+
                 #ordering_key
+
+                #reader
 
                 // Without it, each crate that declares events would also compile serde's reading of all of them.
                 #[inline]
@@ -34,7 +48,7 @@ pub(super) fn expand(event: &Event<'_>) -> TokenStream {
                     if version == #version {
                         read(payload)
                     } else {
-                        __o::Err(__o::DecodeError::unsupported_version(#logical_name, version))
+                        #read
                     }
                 }
             }
@@ -50,9 +64,24 @@ pub(super) fn expand(event: &Event<'_>) -> TokenStream {
                 __o::EventDescriptor::new::<#ident>(::core::module_path!(), ::core::file!(), #line)
             }
 
-            #guard
+            #check
+            #(#sensitive)*
+            #(#guards)*
         };
     }
+}
+
+/// What most events leave as it is.
+fn contract(event: &Event<'_>) -> TokenStream {
+    let aliases = &event.aliases;
+    let aliases =
+        (!aliases.is_empty()).then(|| quote!(const ALIASES: &'static [&'static str] = &[#(#aliases),*];));
+    let draft = event.draft.then(|| {
+        quote!(
+            const IS_DRAFT: bool = true;
+        )
+    });
+    quote!(#aliases #draft)
 }
 
 fn ordering(ordering: &Ordering) -> (TokenStream, Option<TokenStream>) {
@@ -75,14 +104,15 @@ fn ordering_key(field: &Ident) -> TokenStream {
     }
 }
 
-/// Makes a second event of this name and version in the same crate a compile error at its name.
+/// Makes a second event of this name and version in the same crate a compile error at its name. A former name counts
+/// as a name.
 ///
 /// An exported macro has one place in a crate, wherever it is declared. `.` and `-` become `__` and `_`, which keeps
 /// names apart that are apart, because neither is doubled within a segment.
-fn guard(event: &Event<'_>) -> TokenStream {
-    let span = located(event.name.span());
-    let name = event.name.value().replace('.', "__").replace('-', "_");
-    let guard = Ident::new(&format!("__outbox_event__{name}__v{}", event.version), span);
+fn guard(name: &LitStr, version: u16) -> TokenStream {
+    let span = located(name.span());
+    let name = name.value().replace('.', "__").replace('-', "_");
+    let guard = Ident::new(&format!("__outbox_event__{name}__v{version}"), span);
     quote_spanned! {span=>
         #[allow(non_local_definitions, unused_macros)]
         #[doc(hidden)]

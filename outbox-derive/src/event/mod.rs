@@ -5,6 +5,8 @@ mod check;
 mod expand;
 mod fallback;
 mod fields;
+mod steps;
+mod upcast;
 
 use proc_macro2::TokenStream;
 use syn::DeriveInput;

@@ -10,7 +10,7 @@ use crate::internals::names;
 use crate::internals::symbol::{CRATE, HANDLER, ID};
 use crate::internals::vocabulary::Vocabulary;
 
-const WORDS: Vocabulary = Vocabulary { attribute: HANDLER, words: &[ID, CRATE], reserved: &[] };
+const WORDS: Vocabulary = Vocabulary { attribute: HANDLER, words: &[ID, CRATE] };
 
 /// What the user wrote, word by word.
 pub(super) struct Attrs {

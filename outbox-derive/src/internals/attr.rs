@@ -54,6 +54,14 @@ impl Word<'_> {
         self.value::<ModPath>("::path::to::the::crate").map(|path| path.0)
     }
 
+    /// A word that says everything by being there.
+    pub(crate) fn flag(&self) -> Result<()> {
+        if self.input.is_empty() || self.input.peek(Token![,]) {
+            return Ok(());
+        }
+        Err(self.refuse(format_args!("`{}` takes no value; write the word alone", self.symbol)))
+    }
+
     /// What has not been read yet.
     pub(crate) fn rest(&self) -> ParseStream<'_> {
         self.input

@@ -16,8 +16,6 @@ use super::typo;
 pub(crate) struct Vocabulary {
     pub(crate) attribute: Symbol,
     pub(crate) words: &'static [Symbol],
-    /// Words that are kept free for what is to come.
-    pub(crate) reserved: &'static [Symbol],
 }
 
 impl Vocabulary {
@@ -87,14 +85,6 @@ impl Vocabulary {
     fn unknown(&self, cx: &Ctxt, path: &Path) -> Option<Symbol> {
         let written = path.to_token_stream().to_string().replace(' ', "");
         let attribute = self.attribute;
-        if self.reserved.iter().any(|symbol| path == symbol) {
-            let words = self.list();
-            cx.error(
-                path,
-                format_args!("`{written}` is not supported yet; #[{attribute}(...)] takes {words}"),
-            );
-            return None;
-        }
         let meant = typo::closest(&written, self.words);
         let advice = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),

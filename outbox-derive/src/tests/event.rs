@@ -69,8 +69,9 @@ fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
     let input = parse_quote! {
         #[outbox(nmae = "Orders.Placed", version = "2", ordering = agregate, topic = x.y(z), name, = 3)]
         #[outbox(version = 3, alias = "orders.placed" "x", crate = 1 + 1)]
+        #[outbox(upcast_json(1 = f, 1 = g, 9 = h), draft = no, alias = "orders.placed")]
         struct OrderPlaced {
-            #[outbox(sensitive)]
+            #[outbox(sensitiv)]
             #[serde(rename = "a", serialize_with = "f")]
             order_id: i32,
         }
@@ -82,17 +83,73 @@ fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
             "event name \"Orders.Placed\" may not contain 'O'; use lowercase kebab-case segments, e.g. \"orders.placed\"",
             "`version` takes another value: version = 1, an integer in 1..=65535",
             "unknown ordering `agregate`; did you mean `aggregate`?",
-            "unknown outbox attribute `topic`; expected `name`, `version`, `ordering` or `crate`",
+            "unknown outbox attribute `topic`; expected `name`, `version`, `ordering`, `upcast_from`, `upcast_json`, \
+             `alias`, `draft` or `crate`",
             "`name` needs a value: name = \"orders.order-placed\"",
-            "expected `name`, `version`, `ordering` or `crate`",
+            "expected `name`, `version`, `ordering`, `upcast_from`, `upcast_json`, `alias`, `draft` or `crate`",
             "`version` is given twice",
-            "`alias` is not supported yet; #[outbox(...)] takes `name`, `version`, `ordering` or `crate`",
+            "expected `,`",
             "`crate` takes another value: crate = ::path::to::the::crate",
-            "#[outbox(...)] stands on the event; on a field nothing is supported yet",
+            "version 1 has two functions; keep one",
+            "`draft` takes no value; write the word alone",
+            "unknown outbox attribute `sensitiv`; did you mean `sensitive`?",
             "the schema would not match what serde uses here; add #[schemars(with = \"...\")] with a type that is \
              written the same way, or #[schemars(schema_with = \"...\")]",
+            "alias \"orders.placed\" is given twice",
+            "version 9 is not older than the event's own version 3; `upcast_json` names the versions that came before it",
         ]
     );
+}
+
+#[test]
+fn an_older_version_is_read_through_its_type() {
+    let input = parse_quote! {
+        #[outbox(name = "orders.order-placed", version = 3, upcast_from = old::OrderPlaced, alias = "orders.placed")]
+        pub struct OrderPlaced {
+            #[outbox(sensitive)]
+            email: Option<Sealed<String>>,
+        }
+    };
+    check("event_upcast", &derive(&input));
+}
+
+#[test]
+fn an_older_version_is_read_through_its_json() {
+    let input = parse_quote! {
+        #[outbox(name = "orders.order-placed", version = 3, upcast_json(2 = from_v2, 1 = old::from_v1), draft)]
+        struct OrderPlaced;
+    };
+    check("event_upcast_json", &derive(&input));
+}
+
+#[test]
+fn the_functions_of_older_versions_are_written_in_one_way() {
+    for (word, problem) in [
+        ("upcast_json", "takes a function for each old version"),
+        ("upcast_json()", "takes a function for each old version"),
+        ("upcast_json = f", "takes a function for each old version"),
+        ("upcast_json(f)", "takes a function for each old version"),
+        ("upcast_json(1)", "takes a function for each old version"),
+        ("upcast_json(1 = 2)", "takes a function for each old version"),
+        ("upcast_json(0 = f)", "an integer in 1..=65535"),
+        ("upcast_json(70000 = f)", "an integer in 1..=65535"),
+        ("upcast_json(3 = f)", "not older than the event's own version 3"),
+        ("upcast_json(4 = f)", "not older than the event's own version 3"),
+        ("upcast_json(1 = f, 1 = g)", "has two functions"),
+        ("upcast_json(1 = f), upcast_json(2 = f)", "`upcast_json` is given twice"),
+        ("upcast_json(1 = f), upcast_from = V2", "put `upcast_json` on the oldest type"),
+        ("upcast_from", "needs a value"),
+        ("upcast_from = 2", "takes another value"),
+        ("upcast_from = A, upcast_from = B", "given twice"),
+        ("draft, draft", "given twice"),
+        ("alias", "needs a value"),
+        ("alias = \"a\"", "needs at least two"),
+        ("alias = \"a.b\"", "the event's own name"),
+    ] {
+        let input = format!("#[outbox(name = \"a.b\", version = 3, {word})] struct E;");
+        let messages = messages(derive(&syn::parse_str(&input).unwrap()));
+        assert!(messages.len() == 1 && messages[0].contains(problem), "{word}: {messages:?}");
+    }
 }
 
 #[test]

@@ -3,11 +3,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
-#[outbox(name = "orders.order-placed", version = 2, upcast_from = OrderPlacedV1)]
-struct OrderPlaced;
+#[outbox(name = "orders.order-placed", version = 1)]
+struct OrderPlacedV1;
 
 #[derive(Serialize, Deserialize, JsonSchema, OutboxEvent)]
-#[outbox(name = "orders.order-shipped", version = 1, alias = "orders.shipped")]
-struct OrderShipped;
+#[outbox(name = "orders.order-placed", version = 2, upcast_from = OrderPlacedV1)]
+struct OrderPlaced;
 
 fn main() {}
