@@ -39,7 +39,7 @@ mod orders {
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema, OutboxEvent)]
-#[outbox(name = "shop.order-placed", version = 1, ordering = none)]
+#[outbox(name = "shop.order-placed", version = 1)]
 struct OrderPlaced {
     order_id: i32,
 }

@@ -55,7 +55,7 @@ mod orders {
 // ---- event: a fact in the past tense. Rows are stored under `name` and `version`, so the Rust type may be renamed
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema, OutboxEvent)]
-#[outbox(name = "orders.order-placed", version = 1, ordering = none)]
+#[outbox(name = "orders.order-placed", version = 1)]
 struct OrderPlaced {
     order_id: i32,
     item: String,

@@ -20,7 +20,8 @@
 //!
 //! Delivery is **at least once**: a handler may see a message again after a crash or a lost lease, always under the
 //! same [`MessageId`]. A row is marked dispatched only after all its handlers have succeeded. A row that nobody can
-//! handle stays pending; a row that fails for good is kept as a dead letter. Order between rows is not promised yet.
+//! handle stays pending; a row that fails for good is kept as a dead letter. Rows of one ordering key are dispatched in
+//! the order in which they were stored; between keys there is no order.
 
 // raise
 pub mod catalog;
@@ -47,6 +48,7 @@ pub mod handler;
 pub mod router;
 
 // run
+mod clock;
 pub mod relay;
 pub mod wake;
 
@@ -92,6 +94,8 @@ pub use store::{OutboxStore, StoreError};
 /// | `version = N` | version of the payload, 1 to 65535 | required |
 /// | `ordering = aggregate` | kept in order with the other events of its aggregate | yes |
 /// | `ordering = none` | no order is kept | |
+/// | `on_dead = block` | a dead letter holds up its ordering key until it is replayed and dispatched, or skipped | yes |
+/// | `on_dead = proceed` | the key goes on without it | |
 /// | `ordering = key(field)` | kept in order with all events that name the same field and have the same value in it | |
 /// | `upcast_from = Type` | rows of that older version (and of those that it reads) are read as this event; the event has `From<Type>` or `TryFrom<Type>` | |
 /// | `upcast_json(1 = function, …)` | rows of older versions whose types are gone; each function, `fn(serde_json::Value) -> Result<serde_json::Value, E>`, brings the payload to the next version that is named, the last to this one | |

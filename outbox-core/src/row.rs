@@ -210,6 +210,8 @@ pub struct OutboxRow {
     pub available_at: DateTime<Utc>,
     /// The claim, while there is one.
     pub lease: Option<Lease>,
+    /// When it was stored (database clock).
+    pub created_at: DateTime<Utc>,
     /// When it became dispatched or dead.
     pub finished_at: Option<DateTime<Utc>>,
     /// Handlers that do not run again.
@@ -244,6 +246,7 @@ impl OutboxRow {
             claims: 0,
             available_at,
             lease: None,
+            created_at: available_at,
             finished_at: None,
             progress: Progress::new(),
             last_error: None,

@@ -18,6 +18,7 @@ pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
     whole.attempts = claimed.attempts;
     whole.claims = claimed.claims;
     whole.progress = claimed.progress;
+    whole.created_at = reader.get("created_at")?;
     whole.finished_at = reader.get("finished_at")?;
     if let Some(token) = reader.get::<Option<Uuid>>("lease_token")? {
         whole.lease = Some(Lease {

@@ -29,6 +29,7 @@ for_each_store! {
     ordered::rows_of_a_vanished_relay_are_taken_over_in_the_order_of_their_key,
     ordered::what_follows_an_expired_row_that_is_tried_again_waits_for_it,
     ordered::ordered_claims_at_the_same_instant_share_no_row_and_leave_no_gap,
+    ordered::keys_that_wait_are_listed_with_their_cause,
     renew::a_renewed_lease_lasts_from_now_on,
     renew::leases_of_several_claims_are_renewed_at_once,
     renew::a_lost_lease_is_told_and_what_it_lost_is_left_alone,

@@ -267,3 +267,18 @@ async fn marks_that_cannot_be_written_now_are_written_later() {
     relay.run(all_done).await.unwrap();
     assert!(store.rows().iter().all(|row| (row.attempts, row.claims) == (1, 1)), "and no handler ran twice");
 }
+
+#[tokio::test(start_paused = true)]
+async fn marks_whose_answer_was_lost_are_not_counted_as_lost_leases() {
+    let store = MemoryStore::default();
+    store.append(&placed_many(3)).unwrap();
+    let answers = AtomicUsize::new(0);
+    let loses = move |asked: Asked<'_>| {
+        let is_lost = matches!(asked, Asked::Marked(_)) && answers.fetch_add(1, SeqCst) == 0;
+        is_lost.then_some(StoreErrorKind::Unavailable)
+    };
+    let relay = Relay::new(Interposed::new(store.clone(), loses), accepting());
+    assert!(relay.pass().await.is_err(), "the answer was lost");
+    assert!(store.rows().iter().all(|row| row.status == Status::Dispatched));
+    assert_eq!(store.history(), []);
+}

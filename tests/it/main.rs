@@ -85,3 +85,6 @@ mod upcast;
 
 /// Values that are not stored as they are, and texts that must not show them.
 mod sensitive;
+
+/// Failures that were found by attacking the delivery, and must not come back.
+mod attack;

@@ -153,7 +153,7 @@ async fn no_index_names_a_column_that_a_claim_changes(database: &TestDatabase) {
     let sql = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'outbox'";
     let rows =
         database.db.query_all_raw(Statement::from_string(sea_orm::DbBackend::Postgres, sql)).await.unwrap();
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 9);
     for row in rows {
         let definition: String = row.try_get("", "indexdef").unwrap();
         let definition = definition.split_once(" USING ").unwrap().1;

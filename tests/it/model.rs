@@ -47,7 +47,7 @@ enum Op {
     Wait { seconds: i64 },
     Claim { limit: u32, routes: usize },
     ClaimOrdered { limit: u32, routes: usize, proceed: bool },
-    TakeOver,
+    TakeOver { alone: bool },
     Mark { claim: usize, reports: Vec<Option<ErrorClass>>, deletes: bool },
     GiveBack { claim: usize },
     Renew { claim: usize },
@@ -72,7 +72,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (1..4_u32, 1..=EVENTS.len()).prop_map(|(limit, routes)| Op::Claim { limit, routes }),
         5 => (1..6_u32, 1..=EVENTS.len(), proptest::bool::weighted(0.1))
             .prop_map(|(limit, routes, proceed)| Op::ClaimOrdered { limit, routes, proceed }),
-        2 => Just(Op::TakeOver),
+        2 => proptest::bool::weighted(0.8).prop_map(|alone| Op::TakeOver { alone }),
         6 => (any::<usize>(), vec(class, 0..3), any::<bool>())
             .prop_map(|(claim, reports, deletes)| Op::Mark { claim, reports, deletes }),
         1 => any::<usize>().prop_map(|claim| Op::GiveBack { claim }),
@@ -190,10 +190,10 @@ impl Model<'_> {
                 let proceed: &[&str] = if proceed { &["model.a"] } else { &[] };
                 self.claim_ordered(ClaimRequest { proceed, ..request(&EVENTS[..routes], limit, now) }).await;
             }
-            Op::TakeOver => {
+            Op::TakeOver { alone } => {
                 let claim = request(&EVENTS, 1, now);
                 let keys = std::mem::take(&mut self.expired);
-                let request = TakeOver { claim, keys: &keys, max_attempts: POLICY.max_attempts };
+                let request = TakeOver { claim, keys: &keys, alone, max_attempts: POLICY.max_attempts };
                 let [memory, sql] =
                     [self.memory.take_over(&request).await, self.sql.store().take_over(&request).await]
                         .map(Result::unwrap);
@@ -273,7 +273,7 @@ impl Model<'_> {
         let now = self.now();
         let memory = self.memory.renew(&Renewal { rows: &memory, lease: LEASE, now }).await.unwrap();
         let sql = self.sql.store().renew(&Renewal { rows: &sql, lease: LEASE, now }).await.unwrap();
-        assert_eq!(memory.len(), sql.len());
+        assert_eq!((memory.lost.len(), memory.passed_over.len()), (sql.lost.len(), sql.passed_over.len()));
     }
 
     async fn operate(&mut self, verb: Op) {

@@ -2,11 +2,10 @@
 
 use crate::conformance::Time;
 use outbox_core::{
-    MessageId, OutboxRow, OutboxStore, RowId, StoreError,
-    row::LeaseToken,
+    MessageId, OutboxRow, OutboxStore, StoreError,
     store::{
         Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, OrderedClaim, OrderedRequest, Purge,
-        Purged, Renewal, StoreErrorKind, TakeOver, TakenOver,
+        Purged, Renewal, Renewed, StoreErrorKind, TakeOver, TakenOver,
     },
 };
 use std::{fmt, sync::Arc};
@@ -117,7 +116,7 @@ impl<S: OutboxStore> OutboxStore for Interposed<S> {
         Ok(report)
     }
 
-    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Vec<(RowId, LeaseToken)>, StoreError> {
+    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Renewed, StoreError> {
         self.ask(Asked::Renew)?.renew(renewal).await
     }
 

@@ -33,3 +33,8 @@ mod events_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide.md")]
 mod guide {}
+
+/// The code of docs/order.md, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/order.md")]
+mod order {}

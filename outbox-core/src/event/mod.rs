@@ -67,6 +67,9 @@ pub trait OutboxEvent: Payload {
     const LOGICAL_NAME: &'static str;
     /// What order is kept between this event and others.
     const ORDERING: Ordering;
+    /// Whether the rows behind a dead letter of this event go on without it (`on_dead = proceed`); they wait for it
+    /// otherwise.
+    const PROCEEDS: bool = false;
     /// Former names: rows that were stored under them are read as this event.
     const ALIASES: &'static [&'static str] = &[];
     /// Whether the payload may still change freely, because nothing of this version was ever stored for good.

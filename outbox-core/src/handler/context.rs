@@ -38,7 +38,7 @@ pub(crate) struct Timing {
 
 impl MessageContext {
     pub(crate) fn new(row: Arc<ClaimedRow>, timing: Timing) -> Self {
-        let deadline = Instant::now();
+        let deadline = crate::clock::now();
         let cause = Arc::new(row.envelope.cause());
         Self { row, timing, deadline, cause }.for_next_call()
     }
@@ -49,7 +49,7 @@ impl MessageContext {
 
     /// The context of a call that starts now.
     pub(crate) fn for_next_call(mut self) -> Self {
-        let now = Instant::now();
+        let now = crate::clock::now();
         // A century stands for a timeout that no clock can express.
         self.deadline = now.checked_add(self.timing.handler_timeout).unwrap_or(now + CENTURY);
         self

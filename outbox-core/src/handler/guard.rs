@@ -28,7 +28,7 @@ pub(crate) type Outcome = Result<(), Failure>;
 pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
     let deadline = call.context().deadline();
     let mut lease_ends = call.context().timing().lease_ends.clone();
-    if Instant::now() >= *lease_ends.borrow() {
+    if crate::clock::now() >= *lease_ends.borrow() {
         return Err(lease_ended("before the handler could start"));
     }
     let cause = call.context().cause().clone();

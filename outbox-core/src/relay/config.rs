@@ -1,12 +1,17 @@
 //! Every limit of a relay, checked before it starts.
 
 use crate::{backoff::RetryPolicy, router::CircuitPolicy};
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 /// How a relay works. All fields have defaults; [`validate`](Self::validate) runs when a relay starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayConfig {
-    /// Shown to operators as the owner of a claim; default: host name and process id.
+    /// Shown to operators as the owner of a claim, and how relays of a table know each other: each has its own. Default:
+    /// host name, process id, and a number.
     pub name: String,
     /// Rows claimed at once, and the most that this relay owns; 1 to 1,000, default 100. Memory is bounded by it
     /// times the payload.
@@ -71,11 +76,15 @@ impl Default for RelayConfig {
     }
 }
 
+/// Tells relays of one process apart.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
 fn default_name() -> String {
     let host = std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/etc/hostname"));
     let host = host.unwrap_or_default();
     let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or("relay");
-    format!("{}:{}", host.chars().take(100).collect::<String>(), std::process::id())
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{}:{}:{number}", host.chars().take(100).collect::<String>(), std::process::id())
 }
 
 /// Everything that is wrong with a [`RelayConfig`].

@@ -6,6 +6,7 @@ use super::{
     health::RelayHealth,
     in_flight::{Ended, Ending, InFlight, Place},
     keeper::Keeper,
+    marks::{Marks, Written},
     order::Order,
     outage::Outage,
     pace::Found,
@@ -16,21 +17,16 @@ use crate::{
     router::{Claimable, Gates, Router},
     row::{ClaimedRow, LeaseToken, UnreadableRow},
     store::{
-        ClaimRequest, Claimed, Mark, MarkReport, OrderedClaim, OrderedRequest, OutboxStore, Route,
-        StoreError, StoreErrorKind, TakeOver,
+        ClaimRequest, Claimed, Mark, OrderedClaim, OrderedRequest, OutboxStore, Route, StoreError, TakeOver,
     },
 };
 use chrono::{DateTime, Utc};
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep_until, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout_at},
 };
 
-/// How long a mark waits for company.
-const MARK_DELAY: Duration = Duration::from_millis(5);
-/// Wait after marks could not be written.
-const MARK_RETRY: Duration = Duration::from_millis(500);
 /// How long a stopping relay tries to write its last marks; the leases free the rows otherwise.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 
@@ -39,8 +35,7 @@ pub(crate) struct Engine<S> {
     router: Router,
     config: RelayConfig,
     in_flight: InFlight,
-    marks: Vec<Mark>,
-    flush_at: Instant,
+    marks: Marks<S>,
     expired: Expired,
     order: Order,
     gates: Gates,
@@ -65,8 +60,7 @@ impl<S: OutboxStore> Engine<S> {
             outage: keeper.outage.clone(),
             health: keeper.health.clone(),
             config,
-            marks: Vec::new(),
-            flush_at: Instant::now(),
+            marks: Marks::new(keeper.store.clone(), keeper.config.batch_size as usize, keeper.now),
             report: PassReport::default(),
             stopping: false,
             now: keeper.now,
@@ -76,17 +70,25 @@ impl<S: OutboxStore> Engine<S> {
     /// Notes what came of asking the store, and logs an error.
     fn noted<T>(&self, doing: &'static str, result: Result<T, StoreError>) -> Option<T> {
         self.outage.tried(&result);
-        self.health.tried(&result);
+        self.health.tried(doing, &result);
         result.inspect_err(|error| log_failure(doing, error)).ok()
     }
 
+    /// Rows that keep others from being claimed: those that run or wait, and marks that wait to be written.
     fn owned(&self) -> usize {
-        self.in_flight.len() + self.marks.len()
+        self.in_flight.len() + self.marks.waiting()
+    }
+
+    /// Whether nothing is left of what was claimed.
+    fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.marks.is_empty()
     }
 
     /// Whether a claim makes sense: there is room for at least half a batch, and nothing must run alone.
     fn wants_rows(&self) -> bool {
-        self.expired.allows_claims() && self.owned() * 2 <= self.config.batch_size as usize
+        self.expired.allows_claims()
+            && self.marks.may_write()
+            && self.owned() * 2 <= self.config.batch_size as usize
     }
 
     pub(crate) async fn claim(&mut self) -> Found {
@@ -98,38 +100,42 @@ impl<S: OutboxStore> Engine<S> {
     }
 
     async fn try_claim(&mut self) -> Result<Found, StoreError> {
-        let token = LeaseToken::new();
-        let room = self.config.batch_size as usize - self.owned().min(self.config.batch_size as usize);
         let Claimable { routes, probes } = self.gates.claimable(&self.router);
-        let is_probe = !probes.is_empty();
         // One row tells whether what was down is up again; the others follow then.
-        let (routes, room) = if is_probe { (probes, 1) } else { (routes, room) };
+        if !probes.is_empty() {
+            if self.claim_both_kinds(1, &probes).await? > 0 {
+                return Ok(Found::Full);
+            }
+            self.gates.no_probe(&self.router, &probes);
+        }
         if routes.is_empty() {
             return Ok(Found::Nothing);
         }
-        let mut claimed = 0;
-        // In turn, so that a backlog of one kind does not hold up the other.
-        for ordered in self.order.both_kinds() {
-            let limit = u32::try_from(room - claimed.min(room)).unwrap_or(u32::MAX);
-            if limit > 0 {
-                claimed += if ordered {
-                    self.claim_ordered(token, limit, &routes).await?
-                } else {
-                    self.claim_unordered(token, limit, &routes).await?
-                };
-            }
-        }
+        let room = (self.config.batch_size as usize).saturating_sub(self.owned());
+        let claimed = self.claim_both_kinds(room, &routes).await?;
         self.expired.claimed();
         Ok(match claimed {
-            0 if is_probe => {
-                self.gates.no_probe(&self.router, &routes);
-                Found::Nothing
-            }
-            _ if is_probe => Found::Full,
             claimed if claimed >= room || self.order.has_more() => Found::Full,
             0 => Found::Nothing,
             _ => Found::Some,
         })
+    }
+
+    /// In turn, so that a backlog of one kind does not hold up the other.
+    async fn claim_both_kinds(&mut self, room: usize, routes: &[Route]) -> Result<usize, StoreError> {
+        let token = LeaseToken::new();
+        let mut claimed = 0;
+        for ordered in self.order.both_kinds() {
+            let limit = u32::try_from(room.saturating_sub(claimed)).unwrap_or(u32::MAX);
+            if limit > 0 {
+                claimed += if ordered {
+                    self.claim_ordered(token, limit, routes).await?
+                } else {
+                    self.claim_unordered(token, limit, routes).await?
+                };
+            }
+        }
+        Ok(claimed)
     }
 
     async fn claim_unordered(
@@ -138,7 +144,7 @@ impl<S: OutboxStore> Engine<S> {
         limit: u32,
         routes: &[Route],
     ) -> Result<usize, StoreError> {
-        let asked = std::time::Instant::now();
+        let asked = crate::clock::now();
         let claimed = self.store.claim(&self.request(token, limit, routes)).await?;
         Ok(self.take(claimed, token, asked))
     }
@@ -149,7 +155,7 @@ impl<S: OutboxStore> Engine<S> {
         limit: u32,
         routes: &[Route],
     ) -> Result<usize, StoreError> {
-        let asked = std::time::Instant::now();
+        let asked = crate::clock::now();
         let claim = self.request(token, limit, routes);
         let request = OrderedRequest { claim, after: self.order.after() };
         let OrderedClaim { claimed, next, expired } = self.store.claim_ordered(&request).await?;
@@ -202,15 +208,15 @@ impl<S: OutboxStore> Engine<S> {
     pub(crate) async fn next_event(&mut self, claim_due: impl Future<Output = ()>) -> Event {
         let (wants_rows, is_running) = (self.wants_rows(), self.is_running());
         let outage = self.outage.until();
-        let flush_at =
-            self.has_marks().then(|| outage.map_or(self.flush_at, |until| until.max(self.flush_at)));
+        let flush_at = self.marks.due().map(|due| outage.map_or(due, |until| until.max(due)));
+        let is_writing = self.marks.is_writing();
         // A row that must run alone waits until nothing else does.
-        let may_look = !self.stopping && (!self.expired.waits_for_drain() || self.owned() == 0);
-        let look_at =
-            may_look.then(|| outage.map_or(self.expired.due(), |until| until.max(self.expired.due())));
+        let look_at = self.expired.look_at(self.is_idle()).filter(|_| !self.stopping);
+        let look_at = look_at.map(|due| outage.map_or(due, |until| until.max(due)));
         tokio::select! {
             biased;
             ended = self.in_flight.next(), if is_running => Event::Ended(ended),
+            written = self.marks.next_written(), if is_writing => Event::Written(written),
             () = at(flush_at) => Event::FlushDue,
             () = at(look_at) => Event::LookDue,
             () = claim_due, if wants_rows => Event::ClaimDue,
@@ -234,10 +240,10 @@ impl<S: OutboxStore> Engine<S> {
                 tracing::warn!(
                     id = row.id.0,
                     message_id = %row.envelope.message_id,
-                    "the lease ended before the row could start; raise lease, or lower batch_size or handler_timeout"
+                    "the lease ended before the row could start; raise lease, or lower batch_size"
                 );
-                self.report.lost += 1;
-                return;
+                // Nobody may have taken it over yet.
+                Transition::Release
             }
         };
         log_transition(&row, &transition);
@@ -257,48 +263,25 @@ impl<S: OutboxStore> Engine<S> {
 
     fn decided(&mut self, mark: Mark) {
         self.report.decided(&mark.transition);
-        if self.marks.is_empty() {
-            self.flush_at = Instant::now() + MARK_DELAY;
-        }
         self.marks.push(mark);
     }
 
-    fn has_marks(&self) -> bool {
-        !self.marks.is_empty()
-    }
-
-    /// Marks are written in batches; nothing is gained by waiting once all rows have ended.
+    /// Whether marks are to be written without waiting for more.
     pub(crate) fn must_flush(&self) -> bool {
-        let full = self.marks.len() >= self.config.batch_size as usize;
-        let complete = self.in_flight.is_empty() && !self.marks.is_empty();
-        (full || complete) && Instant::now() + MARK_DELAY >= self.flush_at
+        self.marks.must_write(self.in_flight.is_empty())
     }
 
-    /// Writes the marks. When the store fails they are kept and written later.
-    pub(crate) async fn flush(&mut self) {
-        let written = if self.outage.may_try() { self.try_flush().await.map(Some) } else { Ok(None) };
-        let written = match written {
-            Ok(None) => None,
-            written => self.noted("mark", written),
-        };
-        if written.is_none() {
-            self.flush_at = Instant::now() + MARK_RETRY;
+    /// Begins to write the marks; what comes of it is an event.
+    pub(crate) fn flush(&mut self) {
+        if self.outage.may_try() {
+            self.marks.write();
+        } else {
+            self.marks.later();
         }
     }
 
-    async fn try_flush(&mut self) -> Result<(), StoreError> {
-        if self.marks.is_empty() {
-            return Ok(());
-        }
-        let written = match self.store.mark(&self.marks, self.now).await {
-            // Every mark on its own: one that the database refuses must not keep the others from being written.
-            Err(error) if !error.may_pass() && error.kind() != StoreErrorKind::Setup => {
-                self.mark_each(error).await?
-            }
-            written => written?,
-        };
-        self.marks.clear();
-        self.report.marked(written);
+    pub(crate) fn written(&mut self, written: Written) {
+        self.report.lost += written.lost;
         if written.lost > 0 {
             tracing::warn!(
                 rows = written.lost,
@@ -306,29 +289,7 @@ impl<S: OutboxStore> Engine<S> {
                 "leases were lost before their rows could be marked: another relay owns or has finished them"
             );
         }
-        Ok(())
-    }
-
-    /// Writes the marks one by one and gives up those that the database refuses: their leases expire, and the rows are
-    /// taken over one at a time.
-    async fn mark_each(&mut self, first: StoreError) -> Result<MarkReport, StoreError> {
-        log_failure("mark", &first);
-        let mut written = MarkReport::default();
-        while let Some(mark) = self.marks.last() {
-            match self.store.mark(std::slice::from_ref(mark), self.now).await {
-                Ok(report) => {
-                    written.marked += report.marked;
-                    written.lost += report.lost;
-                }
-                Err(error) if error.may_pass() => return Err(error),
-                Err(error) => {
-                    tracing::error!(id = mark.id.0, %error, "a mark is refused and given up; the row is taken over when its lease expires");
-                    written.lost += 1;
-                }
-            }
-            self.marks.pop();
-        }
-        Ok(written)
+        self.noted("mark", written.error.map_or(Ok(()), Err));
     }
 
     /// Looks for a row with an expired lease. It runs alone, so while others run it is only noted that one waits.
@@ -339,33 +300,41 @@ impl<S: OutboxStore> Engine<S> {
         if !self.outage.may_try() {
             return self.expired.failed();
         }
-        let looked =
-            if self.owned() == 0 { self.take_over().await.map(drop) } else { self.note_expired().await };
+        let looked = if self.is_idle() {
+            self.take_over(true).await.map(drop)
+        } else if self.expired.is_out_of_patience() {
+            self.take_over(false).await.map(drop)
+        } else {
+            self.note_expired().await
+        };
         if self.noted("take over", looked).is_none() {
             self.expired.failed();
         }
     }
 
     async fn note_expired(&mut self) -> Result<(), StoreError> {
-        let routes = self.gates.open_routes(&self.router);
-        let waiting = self.store.has_expired(&self.take_over_request(LeaseToken::new(), &routes)).await?;
+        let routes = self.gates.callable(&self.router);
+        let request = self.take_over_request(LeaseToken::new(), &routes, true);
+        let waiting = self.store.has_expired(&request).await?;
         self.expired.noted(waiting);
         Ok(())
     }
 
-    fn take_over_request<'a>(&'a self, token: LeaseToken, routes: &'a [Route]) -> TakeOver<'a> {
+    fn take_over_request<'a>(&'a self, token: LeaseToken, routes: &'a [Route], alone: bool) -> TakeOver<'a> {
         TakeOver {
+            alone,
             claim: self.request(token, 1, routes),
             keys: self.order.expired(),
             max_attempts: self.config.retry.max_attempts,
         }
     }
 
-    async fn take_over(&mut self) -> Result<bool, StoreError> {
+    /// Takes over one row, to run `alone` or beside others that take too long.
+    async fn take_over(&mut self, alone: bool) -> Result<bool, StoreError> {
         let token = LeaseToken::new();
-        let asked = std::time::Instant::now();
-        let routes = self.gates.open_routes(&self.router);
-        let found = self.store.take_over(&self.take_over_request(token, &routes)).await?;
+        let asked = crate::clock::now();
+        let routes = self.gates.callable(&self.router);
+        let found = self.store.take_over(&self.take_over_request(token, &routes, alone)).await?;
         for id in &found.buried {
             tracing::error!(
                 id = id.0,
@@ -373,7 +342,11 @@ impl<S: OutboxStore> Engine<S> {
             );
         }
         self.report.dead += found.buried.len() as u64;
-        self.expired.took_over(found.row.is_some());
+        if alone {
+            self.expired.took_over(found.row.is_some());
+        } else {
+            self.expired.took_over_beside();
+        }
         if found.row.is_none() {
             self.order.nothing_expired();
         }
@@ -391,7 +364,7 @@ impl<S: OutboxStore> Engine<S> {
 
     /// One pass from claim to mark.
     pub(crate) async fn one_pass(&mut self) -> Result<PassReport, StoreError> {
-        if self.take_over().await? {
+        if self.take_over(true).await? {
             self.drain().await?;
         }
         self.try_claim().await?;
@@ -403,7 +376,16 @@ impl<S: OutboxStore> Engine<S> {
         while self.is_running() {
             self.next_done().await;
         }
-        self.try_flush().await
+        self.marks.write();
+        while self.marks.is_writing() {
+            let mut written = self.marks.next_written().await;
+            let error = written.error.take();
+            self.written(written);
+            if let Some(error) = error {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Ends gracefully; see [`Relay::run`](super::Relay::run).
@@ -414,7 +396,8 @@ impl<S: OutboxStore> Engine<S> {
             // Marks are not held back meanwhile: what was given back is for others now.
             match timeout_at(deadline, self.next_event(std::future::pending())).await {
                 Ok(Event::Ended(ended)) => self.settle(ended),
-                Ok(Event::FlushDue) => drop(timeout_at(deadline, self.flush()).await),
+                Ok(Event::Written(written)) => self.written(written),
+                Ok(Event::FlushDue) => self.flush(),
                 Ok(Event::LookDue | Event::ClaimDue) => {}
                 Err(_) => {
                     for ended in self.in_flight.interrupt().await {
@@ -423,19 +406,9 @@ impl<S: OutboxStore> Engine<S> {
                 }
             }
         }
-        let last_marks = async {
-            while self.has_marks() {
-                self.flush().await;
-                if self.has_marks() {
-                    sleep_until(self.flush_at).await;
-                }
-            }
-        };
-        if timeout(LAST_FLUSH, last_marks).await.is_err() {
-            tracing::error!(
-                rows = self.marks.len(),
-                "stopped with unwritten marks; the rows come back when their leases expire"
-            );
+        let left = self.marks.write_all(Instant::now() + LAST_FLUSH).await;
+        if left > 0 {
+            tracing::error!("stopped with unwritten marks; their rows come back when their leases expire");
         }
     }
 }
@@ -443,6 +416,8 @@ impl<S: OutboxStore> Engine<S> {
 /// What needs the engine.
 pub(crate) enum Event {
     Ended(Ended),
+    /// Some marks were written, or could not be.
+    Written(Written),
     FlushDue,
     LookDue,
     ClaimDue,

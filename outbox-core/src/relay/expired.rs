@@ -13,6 +13,9 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_se
 /// How long rows that run alone have their turn.
 const TURN: Duration = Duration::from_secs(1);
 
+/// The longest wait for running handlers, during which nothing is claimed.
+const MAX_PATIENCE: Duration = Duration::from_secs(30);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// Ordinary rows run; the next look is due at some time.
@@ -30,37 +33,63 @@ pub(crate) struct Expired {
     interval: Duration,
     look_after_claim: bool,
     turn_ends: Instant,
+    /// How long running handlers are waited for, and until when.
+    patience: Duration,
+    patience_ends: Instant,
 }
 
 impl Expired {
     pub(crate) fn new(lease: Duration) -> Self {
         let interval = (lease / 4).clamp(LOOK.0, LOOK.1);
         let now = Instant::now();
-        Self { turn: Turn::Ordinary, due: now, interval, look_after_claim: false, turn_ends: now }
+        let patience = lease.min(MAX_PATIENCE);
+        Self {
+            turn: Turn::Ordinary,
+            due: now,
+            interval,
+            look_after_claim: false,
+            turn_ends: now,
+            patience,
+            patience_ends: now,
+        }
     }
 
     pub(crate) fn allows_claims(&self) -> bool {
         self.turn == Turn::Ordinary
     }
 
-    /// Whether a look makes sense only once nothing runs.
-    pub(crate) fn waits_for_drain(&self) -> bool {
-        self.turn != Turn::Ordinary
+    /// When to look next. A row that runs alone is waited for; one that is waited for may meanwhile be somebody else's.
+    pub(crate) fn look_at(&self, is_idle: bool) -> Option<Instant> {
+        match self.turn {
+            Turn::Ordinary => Some(self.due),
+            Turn::Draining => Some(if is_idle { Instant::now() } else { self.due }),
+            Turn::Alone => is_idle.then(Instant::now),
+        }
     }
 
-    pub(crate) fn due(&self) -> Instant {
-        self.due
+    /// Whether what runs takes so long that an expired row has to run beside it. It does not count as alone then, so
+    /// it cannot die of a crash that was not its own.
+    pub(crate) fn is_out_of_patience(&self) -> bool {
+        self.turn == Turn::Draining && Instant::now() >= self.patience_ends
     }
 
     /// A look while others ran.
     pub(crate) fn noted(&mut self, waiting: bool) {
-        if waiting {
+        if !waiting {
+            self.turn = Turn::Ordinary;
+        } else if self.turn == Turn::Ordinary {
             self.begin_turn();
             self.turn = Turn::Draining;
-            self.due = Instant::now();
-        } else {
-            self.later();
+            self.patience_ends = Instant::now() + self.patience;
         }
+        self.later();
+    }
+
+    /// A row was taken over beside others, or there was none.
+    pub(crate) fn took_over_beside(&mut self) {
+        self.turn = Turn::Ordinary;
+        self.look_after_claim = true;
+        self.later();
     }
 
     /// A look while nothing ran.

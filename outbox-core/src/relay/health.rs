@@ -2,6 +2,7 @@
 
 use crate::store::StoreError;
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -23,7 +24,7 @@ pub enum HealthStatus {
     Working,
     /// It does not run: it was not started, was stopped, or its task was dropped or panicked.
     Stopped,
-    /// Its last word from the database was an error; it goes on trying.
+    /// Something that it needs the database for fails; it goes on trying.
     Failing {
         /// Since when.
         since: Instant,
@@ -41,7 +42,8 @@ pub enum HealthStatus {
 #[derive(Debug, Default)]
 struct State {
     running: u32,
-    failing: Option<(Instant, String)>,
+    /// What fails, since when and why.
+    failing: BTreeMap<&'static str, (Instant, String)>,
     busy_since: Option<Instant>,
 }
 
@@ -52,10 +54,12 @@ impl RelayHealth {
         if state.running == 0 {
             return HealthStatus::Stopped;
         }
-        match (&state.failing, state.busy_since) {
-            (_, Some(since)) if since.elapsed() > STALLED_AFTER => HealthStatus::Stalled { since },
-            (Some((since, error)), _) => HealthStatus::Failing { since: *since, error: error.clone() },
-            _ => HealthStatus::Working,
+        if let Some(since) = state.busy_since.filter(|since| since.elapsed() > STALLED_AFTER) {
+            return HealthStatus::Stalled { since };
+        }
+        match state.failing.values().min_by_key(|(since, _)| *since) {
+            Some((since, error)) => HealthStatus::Failing { since: *since, error: error.clone() },
+            None => HealthStatus::Working,
         }
     }
 
@@ -75,13 +79,15 @@ impl RelayHealth {
         Started(self.clone())
     }
 
-    pub(crate) fn tried<T>(&self, result: &Result<T, StoreError>) {
+    /// Notes what came of asking the database. What fails goes on failing until the same succeeds: a standby that lets
+    /// itself be read does not make a relay healthy that cannot claim.
+    pub(crate) fn tried<T>(&self, doing: &'static str, result: &Result<T, StoreError>) {
         let mut state = self.lock();
         match result {
-            Ok(_) => state.failing = None,
+            Ok(_) => drop(state.failing.remove(doing)),
             Err(error) => {
-                let since = state.failing.take().map_or_else(Instant::now, |(since, _)| since);
-                state.failing = Some((since, error.to_string()));
+                let since = state.failing.get(doing).map_or_else(Instant::now, |(since, _)| *since);
+                state.failing.insert(doing, (since, error.to_string()));
             }
         }
     }
@@ -100,7 +106,7 @@ impl Drop for Started {
         let mut state = self.0.lock();
         state.running = state.running.saturating_sub(1);
         state.busy_since = None;
-        state.failing = None;
+        state.failing.clear();
     }
 }
 
@@ -115,9 +121,11 @@ mod tests {
         assert_eq!(health.status(), HealthStatus::Stopped);
         let started = health.started();
         assert!(health.is_healthy());
-        health.tried::<()>(&Err(StoreError::new(StoreErrorKind::Unavailable, "away")));
+        health.tried::<()>("claim", &Err(StoreError::new(StoreErrorKind::Unavailable, "away")));
         assert!(matches!(health.status(), HealthStatus::Failing { error, .. } if error.contains("away")));
-        health.tried(&Ok(()));
+        health.tried("read what is paused", &Ok(()));
+        assert!(!health.is_healthy(), "it still cannot claim");
+        health.tried("claim", &Ok(()));
         assert!(health.is_healthy());
         drop(started);
         assert_eq!(health.status(), HealthStatus::Stopped);

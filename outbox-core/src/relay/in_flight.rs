@@ -122,7 +122,7 @@ impl InFlight {
             let Ok(Some(_slot)) = timeout_at(latest.into(), turn).await else {
                 return TaskEnd::NotStarted;
             };
-            if Instant::now() >= lease_ends {
+            if crate::clock::now() >= lease_ends {
                 return TaskEnd::TooLate;
             }
             let _held = leases.hold(key, ends);
@@ -159,7 +159,15 @@ impl InFlight {
     /// Cuts off the running handlers. What they had finished before is kept.
     pub(crate) async fn interrupt(&mut self) -> Vec<Ended> {
         self.tasks.abort_all();
-        let all_gone = async { while self.tasks.join_next().await.is_some() {} };
+        let mut ended = Vec::new();
+        let all_gone = async {
+            while let Some(gone) = self.tasks.join_next_with_id().await {
+                // One that could not be cut off has ended by itself, and its word counts.
+                if let Ok((id, end)) = gone {
+                    ended.extend(self.tracked.remove(&id).map(|tracked| tracked.ended(&end)));
+                }
+            }
+        };
         // A handler that blocks its thread cannot be cut off; nobody waits for it.
         drop(timeout(ABORT_PATIENCE, all_gone).await);
         let interrupted = |tracked: Tracked| {
@@ -170,7 +178,8 @@ impl InFlight {
             tracked.reports.push(HandlerReport { handler: None, result: Err(failure) });
             tracked.ended(&TaskEnd::Ran)
         };
-        self.tracked.drain().map(|(_, tracked)| interrupted(tracked)).collect()
+        ended.extend(self.tracked.drain().map(|(_, tracked)| interrupted(tracked)));
+        ended
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     router::{Gates, Router},
-    store::{Announcement, Control, Finished, HandlerSets, OutboxStore, Purge, Renewal, StoreError},
+    store::{Announcement, Control, Finished, HandlerSets, OutboxStore, Purge, Renewal, Renewed, StoreError},
 };
 use chrono::{DateTime, Utc};
 use std::{
@@ -71,10 +71,11 @@ impl<S: OutboxStore> Keeper<S> {
     }
 
     async fn renew(&self, due: &[Key]) -> Result<(), StoreError> {
-        let asked = Instant::now();
+        let asked = crate::clock::now();
         let renewal = Renewal { rows: due, lease: self.config.lease, now: self.now };
-        let lost = self.store.renew(&renewal).await?;
-        self.leases.renewed(due, &lost, asked);
+        let Renewed { lost, passed_over } = self.store.renew(&renewal).await?;
+        let renewed: Vec<_> = due.iter().filter(|key| !passed_over.contains(key)).copied().collect();
+        self.leases.renewed(&renewed, &lost, asked);
         Ok(())
     }
 
@@ -160,7 +161,7 @@ impl<S: OutboxStore> Keeper<S> {
         }
         let result = work.await;
         self.outage.tried(&result);
-        self.health.tried(&result);
+        self.health.tried(doing, &result);
         if let Err(error) = result {
             super::engine::log_failure(doing, &error);
         }

@@ -41,7 +41,7 @@ impl Leases {
 
     /// The leases of which a third is over, or that have ended; those of one claim stand together.
     pub(crate) fn due(&self) -> Vec<Key> {
-        let soon = Instant::now() + self.lease * 2 / 3;
+        let soon = crate::clock::now() + self.lease * 2 / 3;
         let held = self.lock();
         let mut due: Vec<_> =
             held.iter().filter(|(_, ends)| *ends.borrow() <= soon).map(|(key, _)| *key).collect();
@@ -54,7 +54,7 @@ impl Leases {
     pub(crate) fn renewed(&self, keys: &[Key], lost: &[Key], asked: Instant) {
         let held = self.lock();
         for key in keys {
-            let ends = if lost.contains(key) { Instant::now() } else { asked + self.lease };
+            let ends = if lost.contains(key) { crate::clock::now() } else { asked + self.lease };
             if let Some(sender) = held.get(key) {
                 sender.send_replace(ends);
             }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_lease_is_due_once_a_third_of_it_is_over_and_gone_when_its_row_ended() {
         let leases = Leases::new(LEASE);
-        let now = Instant::now();
+        let now = crate::clock::now();
         let key = |id| (RowId(id), LeaseToken::new());
         let (fresh, old) = (key(1), key(2));
         let (sender, _fresh_ends) = watch::channel(now + LEASE);
@@ -95,7 +95,7 @@ mod tests {
         leases.renewed(&[old], &[], now);
         assert_eq!((leases.due(), *ends.borrow()), (vec![], now + LEASE));
         leases.renewed(&[old], &[old], now);
-        assert!(*ends.borrow() <= Instant::now(), "a lost lease has ended");
+        assert!(*ends.borrow() <= crate::clock::now(), "a lost lease has ended");
         drop(held);
         assert_eq!(leases.due(), []);
     }

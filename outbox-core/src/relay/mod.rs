@@ -11,6 +11,7 @@ mod health;
 mod in_flight;
 mod keeper;
 mod leases;
+mod marks;
 mod order;
 mod outage;
 mod pace;
@@ -216,12 +217,13 @@ const KEEPER_PATIENCE: Duration = Duration::from_secs(5);
 async fn handle<S: OutboxStore>(engine: &mut Engine<S>, pace: &mut Pace, event: Event) {
     match event {
         Event::Ended(ended) => engine.settle(ended),
-        Event::FlushDue => engine.flush().await,
+        Event::Written(written) => engine.written(written),
+        Event::FlushDue => engine.flush(),
         Event::LookDue => engine.look_for_expired().await,
         Event::ClaimDue => pace.after(engine.claim().await),
     }
     if engine.must_flush() {
-        engine.flush().await;
+        engine.flush();
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a pass did.
 
-use crate::{decide::Transition, store::MarkReport};
+use crate::decide::Transition;
 
 /// Counts of what a relay did with its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +34,5 @@ impl PassReport {
             Transition::Release => &mut self.released,
         };
         *count += 1;
-    }
-
-    pub(crate) fn marked(&mut self, report: MarkReport) {
-        self.lost += report.lost;
     }
 }

@@ -99,6 +99,7 @@ impl RouterBuilder {
             event_version: H::Event::EVENT_VERSION,
             logical_name: H::Event::LOGICAL_NAME,
             aliases: H::Event::ALIASES,
+            proceeds: H::Event::PROCEEDS,
             reads: H::Event::reads,
         };
         // The only code that is compiled per handler; everything around it knows no types.
@@ -141,13 +142,15 @@ impl RouterBuilder {
         let mut routes: BTreeSet<_> = entries.iter().flat_map(|entry| routes(entry.event)).collect();
         routes.extend(&ignored);
         names::warn_of_unread(&catalog, &routes);
+        let proceeding = entries.iter().filter(|entry| entry.event.proceeds);
+        let proceed: BTreeSet<_> = proceeding.flat_map(|entry| entry.event.names()).collect();
         Ok(Router {
             entries,
             by_name: Arc::new(by_name),
             states: Arc::new(states),
             routes: routes.into_iter().collect(),
             ignored: Arc::new(ignored),
-            proceed: Arc::new([]),
+            proceed: proceed.into_iter().collect(),
         })
     }
 }

@@ -58,9 +58,11 @@ impl Circuit {
         self.probing
     }
 
-    /// Until the next probe.
+    /// Until the next probe. A probe that takes longer than the wait is waited for, once more as long.
     pub(super) fn wait(&self) -> Duration {
-        self.due.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+        let left = self.due.saturating_duration_since(Instant::now());
+        let least = if self.probing { self.wait } else { Duration::from_millis(1) };
+        left.max(least)
     }
 
     /// A row is being claimed for the next probe; nobody else claims for it before another wait is over.
@@ -90,7 +92,9 @@ impl Circuit {
 
     /// A probe that says nothing, such as one that was cut off: the next one is due after the same wait.
     pub(super) fn undecided(&mut self) {
-        self.probing = false;
+        if std::mem::take(&mut self.probing) {
+            self.due = self.due.max(Instant::now() + self.wait);
+        }
     }
 }
 

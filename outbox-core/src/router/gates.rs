@@ -84,9 +84,12 @@ impl Gates {
         }
     }
 
-    /// What may be claimed now, without the probes.
-    pub(crate) fn open_routes(&self, router: &Router) -> Vec<Route> {
-        self.lock().claimable(router).routes
+    /// What some handler may be called for now, as a probe as well. It takes no ticket: a row that is taken over is a
+    /// probe because one is due.
+    pub(crate) fn callable(&self, router: &Router) -> Vec<Route> {
+        let Claimable { mut routes, probes } = self.lock().claimable(router);
+        routes.extend(probes);
+        routes
     }
 
     /// Whether a handler may be called now.

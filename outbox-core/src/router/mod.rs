@@ -52,6 +52,7 @@ pub(crate) struct EventFacts {
     event_version: u16,
     logical_name: &'static str,
     aliases: &'static [&'static str],
+    proceeds: bool,
     reads: fn(u16) -> bool,
 }
 

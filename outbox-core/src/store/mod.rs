@@ -1,10 +1,12 @@
 //! What a relay asks of a database. `outbox-seaorm` answers it with SQL, `testing::MemoryStore` in memory; one
 //! conformance suite holds all of them to the same behaviour.
 
+mod blocked;
 mod control;
 mod error;
 mod operate;
 
+pub use blocked::{BlockedKey, Cause};
 pub use control::{Announcement, Control, HandlerSets, LiveRelay, Pause, PauseEntry};
 pub use operate::{OperateError, OutboxOperator, Replay};
 
@@ -84,16 +86,13 @@ pub trait OutboxStore: Send + Sync + 'static {
         now: Option<DateTime<Utc>>,
     ) -> impl Future<Output = Result<MarkReport, StoreError>> + Send;
 
-    /// Makes leases end later: so long from now. Returns those that are lost; a lease that has expired is not lost
-    /// before somebody else took the row.
+    /// Makes leases end later: so long from now. A lease that has expired is not lost before somebody else took the row.
+    /// A row that somebody has locked is passed over, so that it does not cost the others their leases.
     ///
     /// # Errors
     ///
     /// The database's error; it can be tried again.
-    fn renew(
-        &self,
-        renewal: &Renewal<'_>,
-    ) -> impl Future<Output = Result<Vec<(RowId, LeaseToken)>, StoreError>> + Send;
+    fn renew(&self, renewal: &Renewal<'_>) -> impl Future<Output = Result<Renewed, StoreError>> + Send;
 
     /// Deletes up to `limit` rows that are proven to be finished for longer than `older_than`, and nothing else. Only
     /// one purge runs at a time, whoever asks.
@@ -197,6 +196,8 @@ pub struct TakeOver<'a> {
     pub claim: ClaimRequest<'a>,
     /// Keys that wait for a row whose lease has expired, as a claim has told.
     pub keys: &'a [String],
+    /// Whether the row is to run with nothing beside it; only then can it die of a crash.
+    pub alone: bool,
     /// Attempts after which a row that ran alone is dead.
     pub max_attempts: u32,
 }
@@ -252,6 +253,15 @@ pub struct Renewal<'a> {
     pub lease: Duration,
     /// Instead of the database's clock, in tests.
     pub now: Option<DateTime<Utc>>,
+}
+
+/// What became of a renewal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Leases that are lost: somebody else owns the rows, or they are finished.
+    pub lost: Vec<(RowId, LeaseToken)>,
+    /// Leases that are still held and were not renewed, because somebody has locked the rows.
+    pub passed_over: Vec<(RowId, LeaseToken)>,
 }
 
 /// What a purge deletes.

@@ -1,7 +1,7 @@
 //! What an operator may do to a row. Each verb is guarded by the row's state: one that does not fit changes nothing and
 //! says why.
 
-use super::{OutboxStore, Pause, StoreError};
+use super::{BlockedKey, OutboxStore, Pause, StoreError};
 use crate::row::{RowId, Status};
 use chrono::{DateTime, Utc};
 use std::future::Future;
@@ -57,6 +57,18 @@ pub trait OutboxOperator: OutboxStore {
         id: RowId,
         now: Option<DateTime<Utc>>,
     ) -> impl Future<Output = Result<(), OperateError>> + Send;
+
+    /// Ordering keys that wait for a dead letter, a row in backoff, or a row that no live relay reads; at most `limit`,
+    /// those with dead letters first. It looks at some thousands of keys, and not at all of them where there are more.
+    ///
+    /// # Errors
+    ///
+    /// The store's error.
+    fn blocked_keys(
+        &self,
+        limit: u32,
+        now: Option<DateTime<Utc>>,
+    ) -> impl Future<Output = Result<Vec<BlockedKey>, StoreError>> + Send;
 
     /// Pauses something. Relays follow within about a second. Pausing it again replaces name and reason.
     ///

@@ -11,14 +11,15 @@ use crate::internals::attr::{Attr, Word};
 use crate::internals::ctxt::Ctxt;
 use crate::internals::names;
 use crate::internals::symbol::{
-    AGGREGATE, ALIAS, CRATE, DRAFT, KEY, NAME, NONE, ORDERING, OUTBOX, UPCAST_FROM, UPCAST_JSON, VERSION,
+    AGGREGATE, ALIAS, CRATE, DRAFT, KEY, NAME, NONE, ON_DEAD, ORDERING, OUTBOX, UPCAST_FROM, UPCAST_JSON,
+    VERSION,
 };
 use crate::internals::typo;
 use crate::internals::vocabulary::{Vocabulary, skip_word};
 
 const WORDS: Vocabulary = Vocabulary {
     attribute: OUTBOX,
-    words: &[NAME, VERSION, ORDERING, UPCAST_FROM, UPCAST_JSON, ALIAS, DRAFT, CRATE],
+    words: &[NAME, VERSION, ORDERING, ON_DEAD, UPCAST_FROM, UPCAST_JSON, ALIAS, DRAFT, CRATE],
 };
 
 /// What the user wrote, word by word.
@@ -28,6 +29,8 @@ pub(super) struct Attrs<'a> {
     pub(super) name: Attr<LitStr>,
     pub(super) version: Attr<u16>,
     pub(super) ordering: Attr<Ordering>,
+    /// Whether its dead letters let their key go on, and where that is said.
+    pub(super) on_dead: Attr<(bool, Ident)>,
     pub(super) upcast_from: Attr<Type>,
     pub(super) upcast_json: Attr<Steps>,
     /// An event may have had several names.
@@ -43,6 +46,7 @@ impl<'a> Attrs<'a> {
             name: Attr::none(),
             version: Attr::none(),
             ordering: Attr::none(),
+            on_dead: Attr::none(),
             upcast_from: Attr::none(),
             upcast_json: Attr::none(),
             aliases: Vec::new(),
@@ -53,6 +57,7 @@ impl<'a> Attrs<'a> {
             NAME => attrs.name.set(cx, word, name(word)),
             VERSION => attrs.version.set(cx, word, version(word)),
             ORDERING => attrs.ordering.set(cx, word, ordering(word)),
+            ON_DEAD => attrs.on_dead.set(cx, word, on_dead(word)),
             UPCAST_FROM => attrs.upcast_from.set(cx, word, word.value("ThePreviousVersion")),
             UPCAST_JSON => attrs.upcast_json.set(cx, word, steps::parse(cx, word)),
             ALIAS => match name(word) {
@@ -114,6 +119,18 @@ fn ordering(word: &Word<'_>) -> Result<Ordering> {
         None => "expected `aggregate`, `none` or `key(field)`".to_owned(),
     };
     Err(Error::new(policy.span(), format_args!("unknown ordering `{policy}`; {advice}")))
+}
+
+fn on_dead(word: &Word<'_>) -> Result<(bool, Ident)> {
+    let policy: Ident = word.value("block or proceed")?;
+    match policy.to_string().as_str() {
+        "block" => Ok((false, policy)),
+        "proceed" => Ok((true, policy)),
+        other => Err(Error::new(
+            policy.span(),
+            format_args!("unknown policy `{other}`; expected `block` or `proceed`"),
+        )),
+    }
 }
 
 /// The `(field)` behind `key`.

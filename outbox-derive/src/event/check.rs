@@ -15,6 +15,8 @@ pub(super) struct Event<'a> {
     pub(super) name: LitStr,
     pub(super) version: u16,
     pub(super) ordering: Ordering,
+    /// Whether its dead letters let their key go on.
+    pub(super) proceeds: bool,
     pub(super) upcast: Upcast,
     pub(super) aliases: Vec<LitStr>,
     pub(super) draft: bool,
@@ -37,6 +39,13 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
     aliases(cx, &attrs);
     let krate = attrs.krate();
     let draft = attrs.draft.is_given();
+    let on_dead = attrs.on_dead.into_value();
+    if let (Some(attr::Ordering::None), Some((_, policy))) = (attrs.ordering.get(), &on_dead) {
+        cx.error(
+            policy,
+            "an event without order has no key that its dead letters could hold up; remove `on_dead`",
+        );
+    }
     let ordering = match attrs.ordering.into_value() {
         None | Some(attr::Ordering::Aggregate) => Some(Ordering::Aggregate),
         Some(attr::Ordering::None) => Some(Ordering::None),
@@ -59,6 +68,7 @@ pub(super) fn check<'a>(cx: &Ctxt, input: &'a DeriveInput, attrs: Attrs<'_>) -> 
         name: attrs.name.into_value()?,
         version: version?,
         ordering: ordering?,
+        proceeds: on_dead.is_some_and(|(proceeds, _)| proceeds),
         upcast,
         aliases: attrs.aliases,
         draft,

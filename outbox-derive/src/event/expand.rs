@@ -81,7 +81,12 @@ fn contract(event: &Event<'_>) -> TokenStream {
             const IS_DRAFT: bool = true;
         )
     });
-    quote!(#aliases #draft)
+    let proceeds = event.proceeds.then(|| {
+        quote!(
+            const PROCEEDS: bool = true;
+        )
+    });
+    quote!(#aliases #draft #proceeds)
 }
 
 fn ordering(ordering: &Ordering) -> (TokenStream, Option<TokenStream>) {

@@ -27,6 +27,7 @@ pub(crate) const ID: Symbol = Symbol("id");
 pub(crate) const KEY: Symbol = Symbol("key");
 pub(crate) const NAME: Symbol = Symbol("name");
 pub(crate) const NONE: Symbol = Symbol("none");
+pub(crate) const ON_DEAD: Symbol = Symbol("on_dead");
 pub(crate) const ORDERING: Symbol = Symbol("ordering");
 pub(crate) const ROOT: Symbol = Symbol("root");
 pub(crate) const SCHEMA_WITH: Symbol = Symbol("schema_with");

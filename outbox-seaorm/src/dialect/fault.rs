@@ -51,18 +51,20 @@ fn code_fault(code: &str) -> Fault {
     match code {
         // undefined_table, undefined_column, invalid_schema_name
         "42P01" | "42703" | "3F000" => Fault::Schema,
-        // serialization_failure, deadlock_detected, lock_not_available
-        "40001" | "40P01" | "55P03" => Fault::Conflict,
-        // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections; class 08; read_only_sql_transaction
+        // serialization_failure, deadlock_detected, lock_not_available, query_canceled (statement_timeout)
+        "40001" | "40P01" | "55P03" | "57014" => Fault::Conflict,
+        // admin_shutdown, crash_shutdown, cannot_connect_now, database_dropped, idle_session_timeout,
+        // idle_in_transaction_session_timeout, read_only_sql_transaction
         // (a standby, or a primary that has just become one)
-        "57P01" | "57P02" | "57P03" | "53300" | "25006" => Fault::Unavailable,
-        code if code.len() == 5 && code.starts_with("08") => Fault::Unavailable,
+        "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25006" => Fault::Unavailable,
+        // connection_exception, insufficient_resources
+        code if code.len() == 5 && (code.starts_with("08") || code.starts_with("53")) => Fault::Unavailable,
         // SQLITE_ERROR: our statements are known to be right, so it is the schema that is not.
         "1" => Fault::Schema,
         // SQLITE_BUSY, SQLITE_LOCKED and their extended forms
         "5" | "6" | "261" | "262" | "517" | "773" => Fault::Conflict,
-        // SQLITE_CANTOPEN, SQLITE_READONLY
-        "8" | "14" => Fault::Unavailable,
+        // SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN
+        "8" | "10" | "13" | "14" => Fault::Unavailable,
         _ => Fault::Other,
     }
 }
@@ -71,10 +73,12 @@ fn mysql_fault(number: u16) -> Fault {
     match number {
         // unknown database, unknown column, no such table
         1049 | 1054 | 1146 => Fault::Schema,
-        // lock wait timeout, deadlock, record has changed since last read
-        1205 | 1213 | 1020 => Fault::Conflict,
-        // too many connections, shutdown in progress, query interrupted by it, server gone or lost, server is read-only
-        1040 | 1053 | 1290 | 1836 | 1927 | 2006 | 2013 => Fault::Unavailable,
+        // lock wait timeout, deadlock, record has changed since last read, query interrupted, its time is over (MySQL,
+        // MariaDB)
+        1205 | 1213 | 1020 | 1317 | 3024 | 1969 => Fault::Conflict,
+        // too many connections (of a user), not ready (Galera), shutdown in progress, table full, read-only, killed, gone or
+        // lost, disconnected because it was idle
+        1040 | 1203 | 1047 | 1053 | 1114 | 1290 | 1836 | 1927 | 2006 | 2013 | 4031 => Fault::Unavailable,
         _ => Fault::Other,
     }
 }

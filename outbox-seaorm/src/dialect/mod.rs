@@ -33,6 +33,10 @@ pub(crate) struct Dialect {
     pub(crate) walk_keys: &'static str,
     /// The first live row of each of some keys that no dead letter blocks.
     pub(crate) heads: &'static str,
+    /// Dead letters that hold up their key.
+    pub(crate) dead_heads: &'static str,
+    /// Counts the live rows of a key behind one of its rows.
+    pub(crate) followers: &'static str,
     /// Live replays of ordered dead letters.
     pub(crate) live_replays: &'static str,
     /// Locks those of some lanes that are free.
@@ -59,6 +63,8 @@ pub(crate) struct Dialect {
     pub(crate) renew: &'static str,
     /// Those of some rows that are held under a token.
     pub(crate) held: &'static str,
+    /// Locks them, but for those that somebody has locked.
+    pub(crate) lock_held: &'static str,
     /// Resolves a dead letter.
     pub(crate) resolve: &'static str,
     /// Gives rows back with their attempt, under their token.

@@ -65,10 +65,12 @@ pub(super) const DIALECT: Dialect = Dialect {
              WHERE walk.n < :limit)
         SELECT k FROM walk",
     heads: "SELECT r.k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
-            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired,
+            h.lease_token IS NULL AND h.available_at > :now AS backoff, h.available_at, h.created_at
           FROM json_to_recordset(CAST(:keys AS json)) AS r (n integer, k text)
          CROSS JOIN LATERAL (
-            SELECT id, lane, event_type, event_version, lease_token, available_at, lease_expires_at FROM {outbox}
+            SELECT id, lane, event_type, event_version, lease_token, available_at, lease_expires_at, created_at
+              FROM {outbox}
              WHERE finished_at IS NULL AND ordering_key = r.k AND replay_of IS NULL
              ORDER BY id LIMIT 1) AS h
          WHERE NOT EXISTS (
@@ -77,6 +79,16 @@ pub(super) const DIALECT: Dialect = Dialect {
                   AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
                   AND d.event_type NOT IN (SELECT p.value FROM json_array_elements_text(CAST(:proceed AS json)) AS p (value)))
          ORDER BY r.n",
+    dead_heads: "SELECT ordering_key AS k, id, event_type, event_version, finished_at AS since
+          FROM {outbox}
+         WHERE finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL AND ordering_key IS NOT NULL
+           AND replay_of IS NULL
+         ORDER BY ordering_key, id
+         LIMIT :limit",
+    followers: "SELECT COUNT(*) AS n FROM (
+            SELECT id FROM {outbox}
+             WHERE finished_at IS NULL AND ordering_key = :key AND replay_of IS NULL AND id > :id
+             LIMIT :limit) AS waiting",
     live_replays: "SELECT h.ordering_key AS k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
             COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
           FROM {outbox} AS h
@@ -112,6 +124,7 @@ pub(super) const DIALECT: Dialect = Dialect {
              WHERE x.finished_at IS NULL AND x.lane IS NULL
                AND x.event_type = r.event_type AND x.event_version = r.event_version
                AND x.available_at <= :now AND x.lease_expires_at <= :now
+               AND x.id <> ALL(CAST(string_to_array(:held, ',') AS bigint[]))
                AND x.available_at <= COALESCE((
                    SELECT f.available_at FROM {outbox} AS f
                     WHERE f.finished_at IS NULL AND f.lane IS NULL
@@ -132,7 +145,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            FOR UPDATE SKIP LOCKED",
     take_over: "UPDATE {outbox}
            SET attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by, lease_token = :token,
-               lease_expires_at = :now + make_interval(secs => :lease), isolated = true
+               lease_expires_at = :now + make_interval(secs => :lease), isolated = :alone
          WHERE id = :id",
     bury: "UPDATE {outbox}
            SET status = 'dead', finished_at = :now, claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL,
@@ -151,6 +164,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     mark_deleted: "DELETE FROM {outbox} WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
     renew: "UPDATE {outbox} SET lease_expires_at = :now + make_interval(secs => :lease) WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
     held: "SELECT id FROM {outbox} WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token",
+    lock_held: "SELECT id FROM {outbox} WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token ORDER BY id FOR UPDATE SKIP LOCKED",
     resolve: "UPDATE {outbox} SET resolved_at = :now WHERE id = :id AND status = 'dead' AND resolved_at IS NULL",
     lock_failed: "SELECT id FROM {outbox}
          WHERE id = ANY(CAST(string_to_array(:ids, ',') AS bigint[])) AND lease_token = :token
@@ -208,7 +222,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     find: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, CAST(payload AS text) AS payload, CAST(headers AS text) AS headers, correlation_id,
             causation_id, occurred_at, attempts, claims, available_at,
-            CAST(completed_handlers AS text) AS completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, finished_at,
+            CAST(completed_handlers AS text) AS completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, created_at, finished_at,
             error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
     announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)

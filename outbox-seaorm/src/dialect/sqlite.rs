@@ -54,7 +54,8 @@ pub(super) const DIALECT: Dialect = Dialect {
              WHERE walk.k IS NOT NULL AND walk.n < :limit)
         SELECT k FROM walk WHERE k IS NOT NULL",
     heads: "SELECT picked.k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
-            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
+            COALESCE(h.lease_expires_at <= :now, FALSE) AS expired,
+            h.lease_token IS NULL AND h.available_at > :now AS backoff, h.available_at, h.created_at
           FROM (SELECT r.n AS n, r.k AS k,
                        (SELECT o.id FROM {outbox} AS o
                          WHERE o.finished_at IS NULL AND o.ordering_key = r.k AND o.replay_of IS NULL
@@ -67,6 +68,16 @@ pub(super) const DIALECT: Dialect = Dialect {
                   AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
                   AND d.event_type NOT IN (SELECT p.value FROM json_each(:proceed) AS p))
          ORDER BY picked.n",
+    dead_heads: "SELECT ordering_key AS k, id, event_type, event_version, finished_at AS since
+          FROM {outbox}
+         WHERE finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL AND ordering_key IS NOT NULL
+           AND replay_of IS NULL
+         ORDER BY ordering_key, id
+         LIMIT :limit",
+    followers: "SELECT COUNT(*) AS n FROM (
+            SELECT id FROM {outbox}
+             WHERE finished_at IS NULL AND ordering_key = :key AND replay_of IS NULL AND id > :id
+             LIMIT :limit) AS waiting",
     live_replays: "SELECT h.ordering_key AS k, h.id, h.lane, h.event_type, h.event_version, h.lease_token IS NULL AND h.available_at <= :now AS ready,
             COALESCE(h.lease_expires_at <= :now, FALSE) AS expired
           FROM {outbox} AS h
@@ -104,6 +115,7 @@ pub(super) const DIALECT: Dialect = Dialect {
                 WHERE x.finished_at IS NULL AND x.lane IS NULL
                   AND x.event_type = r.event_type AND x.event_version = r.event_version
                   AND x.available_at <= :now AND x.lease_expires_at <= :now
+               AND x.id NOT IN (SELECT value FROM json_each(:held))
                   AND x.available_at <= COALESCE((
                       SELECT f.available_at FROM {outbox} AS f
                        WHERE f.finished_at IS NULL AND f.lane IS NULL
@@ -126,7 +138,7 @@ pub(super) const DIALECT: Dialect = Dialect {
          WHERE id = :id AND lease_expires_at <= :now",
     take_over: "UPDATE {outbox}
            SET attempts = attempts + 1, claims = claims + 1, claimed_by = :claimed_by, lease_token = :token,
-               lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease), isolated = TRUE
+               lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease), isolated = :alone
          WHERE id = :id",
     bury: "UPDATE {outbox}
            SET status = 'dead', finished_at = :now, claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL,
@@ -145,6 +157,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     mark_deleted: "DELETE FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
     renew: "UPDATE {outbox} SET lease_expires_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lease) WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
     held: "SELECT id FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
+    lock_held: "SELECT id FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
     resolve: "UPDATE {outbox} SET resolved_at = :now WHERE id = :id AND status = 'dead' AND resolved_at IS NULL",
     lock_failed: "SELECT id FROM {outbox} WHERE id IN (SELECT value FROM json_each(:ids)) AND lease_token = :token",
     record_failed: "INSERT INTO {attempts}
@@ -202,7 +215,7 @@ pub(super) const DIALECT: Dialect = Dialect {
              LIMIT :limit)",
     find: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,
-            completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, finished_at,
+            completed_handlers, replay_of, status, claimed_by, lease_token, lease_expires_at, isolated, created_at, finished_at,
             error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
     announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)

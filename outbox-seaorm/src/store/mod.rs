@@ -1,5 +1,6 @@
 //! The relay's side of the tables. What happens to a row is decided in the core; here it is only written down.
 
+mod blocked;
 mod check;
 mod claim;
 mod control;
@@ -19,11 +20,10 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use outbox_core::{
-    MessageId, OutboxRow, OutboxStore, RowId, StoreError,
-    row::LeaseToken,
+    MessageId, OutboxRow, OutboxStore, StoreError,
     store::{
         Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, OrderedClaim, OrderedRequest, Purge,
-        Purged, Renewal, TakeOver, TakenOver,
+        Purged, Renewal, Renewed, TakeOver, TakenOver,
     },
 };
 use retry::retried;
@@ -171,7 +171,7 @@ impl OutboxStore for SeaOrmStore {
         mark::mark(self, marks, now).await
     }
 
-    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Vec<(RowId, LeaseToken)>, StoreError> {
+    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Renewed, StoreError> {
         renew::renew(self, renewal).await
     }
 

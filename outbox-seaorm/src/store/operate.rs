@@ -10,7 +10,7 @@ use outbox_core::{
     ErrorClass, MessageId, RowId, Status, StoreError,
     decide::{LEASE_EXPIRED, Problem, RowState, SKIPPED},
     row::{HandlerState, Progress},
-    store::{OperateError, OutboxOperator, Pause, Replay, StoreErrorKind},
+    store::{BlockedKey, OperateError, OutboxOperator, Pause, Replay, StoreErrorKind},
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
@@ -99,6 +99,14 @@ impl OutboxOperator for SeaOrmStore {
             Ok(tx.commit().await.map_err(failed)?)
         })
         .await
+    }
+
+    async fn blocked_keys(
+        &self,
+        limit: u32,
+        now: Option<DateTime<Utc>>,
+    ) -> Result<Vec<BlockedKey>, StoreError> {
+        super::blocked::blocked_keys(self, limit, now).await
     }
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {

@@ -16,7 +16,7 @@ use crate::{
     sql::Holes,
 };
 use outbox_core::{
-    RowId, Status, StoreError,
+    Status, StoreError,
     decide::order::{Standing, prefix, rows_per_key},
     store::{ClaimRequest, Claimed, OrderedClaim, OrderedRequest},
 };
@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys that are looked up at once, and how often at most: blocked keys must not make a claim endless.
 const PAGE: i64 = 200;
-const PAGES: usize = 10;
+pub(super) const PAGES: usize = 10;
 
 /// The first live row of a key, or a replay.
 struct Head {
@@ -97,7 +97,7 @@ async fn plan(
     Ok(plan)
 }
 
-async fn walk(store: &SeaOrmStore, after: Option<&str>) -> Result<Vec<String>, DbErr> {
+pub(super) async fn walk(store: &SeaOrmStore, after: Option<&str>) -> Result<Vec<String>, DbErr> {
     let holes = Holes::default().with("after", after.unwrap_or_default()).with("limit", PAGE);
     let rows = store.db.query_all_raw(store.statement(store.dialect.walk_keys, &holes)).await?;
     rows.iter().map(|row| row.try_get("", "k")).collect()
@@ -145,11 +145,13 @@ fn is_routed(claim: &ClaimRequest<'_>, row: &QueryResult) -> Result<bool, DbErr>
 }
 
 fn holes<'a>(store: &SeaOrmStore, claim: &ClaimRequest<'_>, keys: impl Iterator<Item = &'a String>) -> Holes {
+    keys_hole(store.claim_holes(claim), keys).with("proceed", json!(claim.proceed).to_string())
+}
+
+/// Fills `:keys`.
+pub(super) fn keys_hole<'a>(holes: Holes, keys: impl Iterator<Item = &'a String>) -> Holes {
     let keys: Vec<_> = keys.enumerate().map(|(n, key)| json!({ "n": n, "k": key })).collect();
-    store
-        .claim_holes(claim)
-        .with("keys", json!(keys).to_string())
-        .with("proceed", json!(claim.proceed).to_string())
+    holes.with("keys", json!(keys).to_string())
 }
 
 async fn take(store: &SeaOrmStore, claim: &ClaimRequest<'_>, plan: Plan) -> Result<Claimed, StoreError> {
@@ -269,16 +271,17 @@ pub(super) async fn expired_of_keys(
     store: &SeaOrmStore,
     claim: &ClaimRequest<'_>,
     keys: &[String],
-) -> Result<Option<RowId>, DbErr> {
+    held: &[i64],
+) -> Result<Option<i64>, DbErr> {
     if keys.is_empty() {
         return Ok(None);
     }
     let heads = heads(db, store, claim, keys).await?;
     let replays = replays(db, store, claim).await?;
     for key in keys {
-        let of_key = |head: &&Head| head.is_expired && head.key == *key;
+        let of_key = |head: &&Head| head.is_expired && head.key == *key && !held.contains(&head.id);
         if let Some(head) = replays.iter().find(of_key).or(heads.iter().find(of_key)) {
-            return Ok(Some(RowId(head.id)));
+            return Ok(Some(head.id));
         }
     }
     Ok(None)

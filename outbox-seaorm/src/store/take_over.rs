@@ -10,23 +10,29 @@ use outbox_core::{
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult};
 
+/// Locked rows that one take-over passes over.
+const MAX_HELD: usize = 20;
 /// Rows that one take-over buries at most, so that its transaction stays short.
 const MAX_BURIED: usize = 100;
 
 pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-    Ok(next_expired(&store.db, store, request).await.map_err(failed)?.is_some())
+    Ok(next_expired(&store.db, store, request, &[]).await.map_err(failed)?.is_some())
 }
 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
     let tx = store.begin().await.map_err(failed)?;
     let holes = store.claim_holes(&request.claim);
-    while taken.buried.len() < MAX_BURIED {
+    let mut held = Vec::new();
+    while taken.buried.len() < MAX_BURIED && held.len() < MAX_HELD {
         // What is found needs no lock: a first row of its key stays the first as long as it is live.
-        let Some(RowId(id)) = next_expired(&tx, store, request).await.map_err(failed)? else { break };
+        let Some(id) = next_expired(&tx, store, request, &held).await.map_err(failed)? else { break };
         let lock = store.statement(store.dialect.lock_expired, &holes.clone().with("id", id));
-        // Somebody else is taking it over at this moment; the next look finds another.
-        let Some(row) = tx.query_one_raw(lock).await.map_err(failed)? else { break };
+        let Some(row) = tx.query_one_raw(lock).await.map_err(failed)? else {
+            // Somebody has locked it; another one may be free.
+            held.push(id);
+            continue;
+        };
         match end_attempt(store, &tx, request, &row).await? {
             Ended::Alone(row) => {
                 taken.row = Some(*row);
@@ -42,16 +48,20 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
     tx.commit().await.map_err(failed)?;
     Ok(taken)
 }
-/// Unordered rows first, then those of keys that wait for one.
+/// Unordered rows first, then those of keys that wait for one; none of those that somebody holds.
 async fn next_expired(
     db: &impl ConnectionTrait,
     store: &SeaOrmStore,
     request: &TakeOver<'_>,
-) -> Result<Option<RowId>, DbErr> {
-    let find = store.statement(store.dialect.find_expired, &store.claim_holes(&request.claim));
+    held: &[i64],
+) -> Result<Option<i64>, DbErr> {
+    // An id that no row has, because an empty list is no SQL.
+    let ids = store.dialect.ids(held.iter().copied().chain([0]));
+    let find =
+        store.statement(store.dialect.find_expired, &store.claim_holes(&request.claim).with("held", ids));
     match db.query_one_raw(find).await? {
-        Some(found) => Ok(Some(RowId(found.try_get("", "id")?))),
-        None => expired_of_keys(db, store, &request.claim, request.keys).await,
+        Some(found) => Ok(Some(found.try_get("", "id")?)),
+        None => expired_of_keys(db, store, &request.claim, request.keys, held).await,
     }
 }
 
@@ -76,6 +86,7 @@ async fn end_attempt(
     let holes = store
         .claim_holes(&request.claim)
         .with("id", id.0)
+        .with("alone", request.alone)
         .with("class", ErrorClass::LeaseExpired.as_str())
         .with("error", LEASE_EXPIRED);
     store.execute(tx, store.dialect.record_expiry, &holes).await.map_err(failed)?;

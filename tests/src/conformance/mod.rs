@@ -56,7 +56,7 @@ pub fn request(limit: u32, now: Option<DateTime<Utc>>) -> ClaimRequest<'static> 
 
 /// A take-over of placed orders, dead after three attempts.
 pub fn take_over(now: Option<DateTime<Utc>>) -> TakeOver<'static> {
-    TakeOver { claim: request(1, now), keys: &[], max_attempts: 3 }
+    TakeOver { claim: request(1, now), keys: &[], alone: true, max_attempts: 3 }
 }
 
 /// Claims, and returns the rows with their token.

@@ -7,7 +7,9 @@ use outbox_core::{
     Envelope, ErrorClass, MessageId, OutboxStore, RowId, Status,
     decide::{AttemptOutcome, FailedAttempt, Transition},
     row::{ClaimedRow, LeaseToken, Progress},
-    store::{ClaimRequest, OrderedClaim, OrderedRequest, OutboxOperator, Replay, TakeOver},
+    store::{
+        Announcement, Cause, ClaimRequest, OrderedClaim, OrderedRequest, OutboxOperator, Replay, TakeOver,
+    },
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -225,4 +227,33 @@ pub async fn ordered_claims_at_the_same_instant_share_no_row_and_leave_no_gap(su
         assert_eq!(ids, first, "{name}");
         assert!(!ids.is_empty(), "{name}");
     }
+}
+
+pub async fn keys_that_wait_are_listed_with_their_cause(subject: &impl Subject) {
+    let unknown = Envelope::stored(MessageId::new(), "nobody.knows-this".into(), 1, "{}".into());
+    let rows = store(subject, &["dead", "dead", "dead", "later", "later", "fine"]).await;
+    let (token, claimed) = claim(subject, 3, 0).await;
+    assert_eq!(keys(&claimed), ["dead", "later", "fine"]);
+    mark(subject, token, &claimed[..1], &dead(), at(7)).await;
+    mark(subject, token, &claimed[1..2], &later(100), at(7)).await;
+    subject.append(&[unknown.clone().with_ordering_key("unknown")]).await;
+    let blocked = async |second| {
+        let blocked = subject.store().blocked_keys(9, at(second)).await.unwrap();
+        blocked.into_iter().map(|key| (key.key, key.head, key.cause, key.followers)).collect::<Vec<_>>()
+    };
+    let dead = ("=dead".to_owned(), id(subject, &rows[0]).await, Cause::Dead, 2);
+    let until = at(107).unwrap();
+    let backoff = ("=later".to_owned(), id(subject, &rows[3]).await, Cause::Backoff { until }, 1);
+    let unroutable = ("=unknown".to_owned(), id(subject, &unknown).await, Cause::Unroutable, 0);
+    assert_eq!(blocked(8).await, [dead.clone(), backoff.clone()], "nobody tells what is read");
+    let handlers = [("orders.order-placed.v1".to_owned(), BTreeSet::new())].into();
+    let lasts = Duration::from_hours(1);
+    let announcement = Announcement { relay: "one", handlers: &handlers, lasts, now: at(0) };
+    subject.store().announce(&announcement).await.unwrap();
+    assert_eq!(blocked(8).await, [dead.clone(), backoff, unroutable.clone()]);
+    assert_eq!(blocked(107).await, [dead, unroutable.clone()]);
+    let since = subject.store().blocked_keys(1, at(8)).await.unwrap()[0].since;
+    assert_eq!(Some(since), at(7), "a dead row has blocked since it died");
+    subject.store().skip(claimed[0].id, "ann", None, at(9)).await.unwrap();
+    assert_eq!(blocked(107).await, [unroutable]);
 }

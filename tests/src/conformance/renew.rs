@@ -14,7 +14,9 @@ async fn renew(
     seconds: i64,
 ) -> Vec<(RowId, LeaseToken)> {
     let renewal = Renewal { rows, lease: LEASE, now: at(seconds) };
-    subject.store().renew(&renewal).await.unwrap()
+    let renewed = subject.store().renew(&renewal).await.unwrap();
+    assert_eq!(renewed.passed_over, []);
+    renewed.lost
 }
 
 pub async fn a_renewed_lease_lasts_from_now_on(subject: &impl Subject) {

@@ -6,11 +6,11 @@ mod ordered;
 use crate::{
     decide::{AttemptOutcome, Expiry, FailedAttempt, Transition, decide_expired},
     envelope::{Envelope, MessageId},
-    row::{ClaimedRow, ErrorClass, Lease, LeaseToken, OutboxRow, RowId, Status},
+    row::{ClaimedRow, ErrorClass, Lease, OutboxRow, RowId, Status},
     store::{
         Announcement, ClaimRequest, Claimed, Control, Finished, LiveRelay, Mark, MarkReport, OrderedClaim,
-        OrderedRequest, OutboxStore, Pause, PauseEntry, Purge, Purged, Renewal, StoreError, TakeOver,
-        TakenOver,
+        OrderedRequest, OutboxStore, Pause, PauseEntry, Purge, Purged, Renewal, Renewed, StoreError,
+        TakeOver, TakenOver,
     },
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -152,7 +152,7 @@ impl OutboxStore for MemoryStore {
                 failed: expired(),
             };
             match decide_expired(row.attempts, lease.isolated, request.max_attempts) {
-                Expiry::RunAlone => taken.row = Some(claim(row, &request.claim, now, true)),
+                Expiry::RunAlone => taken.row = Some(claim(row, &request.claim, now, request.alone)),
                 Expiry::Dead => {
                     finish(row, Status::Dead, now);
                     row.last_error = Some((entry.failed.class, entry.failed.error.clone()));
@@ -196,7 +196,7 @@ impl OutboxStore for MemoryStore {
         Ok(report)
     }
 
-    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Vec<(RowId, LeaseToken)>, StoreError> {
+    async fn renew(&self, renewal: &Renewal<'_>) -> Result<Renewed, StoreError> {
         let now = renewal.now.unwrap_or_else(|| self.now());
         let mut tables = self.lock();
         let mut lost = Vec::new();
@@ -207,7 +207,7 @@ impl OutboxStore for MemoryStore {
                 None => lost.push((*id, *token)),
             }
         }
-        Ok(lost)
+        Ok(Renewed { lost, passed_over: Vec::new() })
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {

@@ -5,7 +5,7 @@ use crate::{
     decide::RowState,
     envelope::MessageId,
     row::{ErrorClass, HandlerState, Operated, OutboxRow, RowId, Status},
-    store::{OperateError, OutboxOperator, Pause, PauseEntry, Replay},
+    store::{BlockedKey, OperateError, OutboxOperator, Pause, PauseEntry, Replay, StoreError},
 };
 use chrono::{DateTime, Utc};
 
@@ -70,6 +70,15 @@ impl OutboxOperator for MemoryStore {
         let entry = HistoryEntry { id, attempt: row.attempts, relay, failed: expired() };
         tables.record([entry], now);
         Ok(())
+    }
+
+    async fn blocked_keys(
+        &self,
+        limit: u32,
+        now: Option<DateTime<Utc>>,
+    ) -> Result<Vec<BlockedKey>, StoreError> {
+        let now = now.unwrap_or_else(|| self.now());
+        Ok(self.lock().blocked_keys(now, limit as usize))
     }
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {

@@ -4,7 +4,7 @@ use super::{MemoryStore, Tables, claim, is_expired};
 use crate::{
     decide::order::{Standing, prefix, rows_per_key},
     row::{OutboxRow, RowId, Status},
-    store::{ClaimRequest, Claimed, OrderedClaim, OrderedRequest},
+    store::{BlockedKey, Cause, ClaimRequest, Claimed, OrderedClaim, OrderedRequest},
 };
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
@@ -103,6 +103,47 @@ impl Tables {
         let rows: Vec<_> = self.of_key(key).collect();
         let standings: Vec<_> = rows.iter().map(|row| standing(request, row, now)).collect();
         prefix(&standings, limit).map(|place| rows[place].id).collect()
+    }
+
+    /// Keys that wait, those with dead letters first.
+    pub(super) fn blocked_keys(&self, now: DateTime<Utc>, limit: usize) -> Vec<BlockedKey> {
+        let live: Vec<_> = self.relays.values().filter(|(_, until)| *until > now).collect();
+        let is_read = |row: &OutboxRow| {
+            let name = row.envelope.logical_name();
+            live.is_empty() || live.iter().any(|(relay, _)| relay.handlers.contains_key(&name))
+        };
+        let first_by_key = |of: &dyn Fn(&OutboxRow) -> bool| {
+            let mut rows: Vec<_> =
+                self.rows.values().filter(|row| row.replay_of.is_none() && of(row)).collect();
+            rows.retain(|row| row.envelope.ordering_key.is_some());
+            rows.sort_by_key(|row| (row.envelope.ordering_key.clone(), row.id));
+            rows
+        };
+        let dead = first_by_key(&|row| row.status == Status::Dead && row.resolved_at.is_none());
+        let dead = dead.into_iter().map(|row| (row, Cause::Dead, row.finished_at.unwrap_or(row.created_at)));
+        let mut heads = first_by_key(&|row| row.finished_at.is_none());
+        heads.dedup_by(|next, first| next.envelope.ordering_key == first.envelope.ordering_key);
+        let waiting = heads.into_iter().filter_map(|row| {
+            let key = row.envelope.ordering_key.as_deref()?;
+            let cause = match row {
+                _ if self.is_blocked(&[], key) => return None,
+                row if !is_read(row) => Cause::Unroutable,
+                row if row.lease.is_none() && row.available_at > now => {
+                    Cause::Backoff { until: row.available_at }
+                }
+                _ => return None,
+            };
+            Some((row, cause, row.created_at))
+        });
+        let blocked = dead.chain(waiting).take(limit);
+        blocked.filter_map(|(row, cause, since)| self.blocked_key(row, cause, since)).collect()
+    }
+
+    fn blocked_key(&self, row: &OutboxRow, cause: Cause, since: DateTime<Utc>) -> Option<BlockedKey> {
+        let key = row.envelope.ordering_key.clone()?;
+        let followers = self.of_key(&key).filter(|follower| follower.id > row.id).count() as u64;
+        let logical_name = row.envelope.logical_name();
+        Some(BlockedKey { key, head: row.id, logical_name, cause, since, followers })
     }
 
     /// The row of a key that may be taken over: its first, or a replay, whose lease has expired.
