@@ -8,6 +8,7 @@ for_each_store! {
     claim::a_row_is_not_claimed_before_it_is_due,
     claim::only_names_and_versions_of_the_routes_are_claimed,
     claim::several_routes_share_a_claim,
+    claim::the_event_that_has_waited_longest_is_claimed_first,
     claim::an_ordered_row_is_never_claimed_as_if_it_were_unordered,
     claim::a_page_of_unclaimable_rows_does_not_hold_up_later_ones,
     claim::claims_at_the_same_instant_share_no_row,

@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 for_each_database! {
     a_handler_that_runs_for_five_leases_runs_once,
     a_batch_that_takes_longer_than_its_lease_is_handled_once_by_two_relays,
+    a_stopping_relay_renews_what_still_runs,
     a_handler_whose_lease_is_lost_is_cut_off_and_its_mark_comes_too_late,
     a_pause_is_followed_by_a_running_relay_and_producers_do_not_notice,
     an_event_that_is_ignored_is_dispatched_without_a_handler,
@@ -128,6 +129,26 @@ async fn a_batch_that_takes_longer_than_its_lease_is_handled_once_by_two_relays(
     }
     assert_eq!(calls.load(SeqCst), 10);
     assert_eq!(database.count("outbox WHERE attempts = 1").await, 10);
+}
+
+async fn a_stopping_relay_renews_what_still_runs(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    let envelope = placed(1);
+    subject.append(std::slice::from_ref(&envelope)).await;
+    let gate = Gate::new(0);
+    let lease = Duration::from_millis(600);
+    let config = RelayConfig { lease, handler_timeout: Duration::from_mins(1), ..fast() };
+    let owner = Running::start(relay(database, gate.router()).with_config(config.clone()));
+    until("the handler runs", || async { gate.calls.load(SeqCst) == 1 }).await;
+    let stopping = tokio::spawn(owner.stop());
+    let other = RelayConfig { name: "other".into(), ..config };
+    let other = Running::start(relay(database, gate.router()).with_config(other));
+    tokio::time::sleep(lease * 4).await;
+    gate.open.add_permits(9);
+    stopping.await.unwrap();
+    other.stop().await;
+    let row = subject.row(&envelope).await;
+    assert_eq!((row.status, row.attempts, gate.calls.load(SeqCst)), (Status::Dispatched, 1, 1));
 }
 
 async fn a_handler_whose_lease_is_lost_is_cut_off_and_its_mark_comes_too_late(database: &TestDatabase) {

@@ -88,6 +88,23 @@ pub async fn several_routes_share_a_claim(subject: &impl Subject) {
     assert_eq!(none.await.unwrap().rows, []);
 }
 
+pub async fn the_event_that_has_waited_longest_is_claimed_first(subject: &impl Subject) {
+    let stored = |name: &str| Envelope::stored(outbox_core::MessageId::new(), name.into(), 1, "{}".into());
+    let routes = ["a.b", "c.d", "e.f"].map(|event_type| Route { event_type, event_version: 1 });
+    let mut rows = Vec::new();
+    for name in ["e.f", "a.b", "c.d", "e.f"] {
+        rows.extend(subject.append(&[stored(name)]).await);
+        // Stamps of rows that are stored one after the other are as fine as the database's clock.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let claim = async |limit| {
+        let request = ClaimRequest { routes: &routes, ..request(limit, at(0)) };
+        ids(&subject.store().claim(&request).await.unwrap().rows)
+    };
+    assert_eq!(claim(3).await, [rows[0], rows[1], rows[3]], "all of the first event, then the next");
+    assert_eq!(claim(3).await, [rows[2]]);
+}
+
 pub async fn an_ordered_row_is_never_claimed_as_if_it_were_unordered(subject: &impl Subject) {
     let ordered = Envelope::new(&OrderNumbered { number: 1 }).unwrap().with_aggregate("order", "1");
     let keyed = placed(1).with_ordering_key("a key");
