@@ -7,7 +7,7 @@ pub use crate::event::{
     decode_json, field_key, upcast_json,
 };
 pub use crate::handler::{
-    Call, FromMessage, Handler, HandlerDescriptor, HandlerError, HandlerFuture, Requirement, Source,
+    Call, FromMessage, Handler, HandlerDescriptor, HandlerError, HandlerFuture, Outcome, Requirement, Source,
 };
 pub use crate::router::RouterBuilder;
 pub use crate::sensitive::sensitive;

@@ -116,14 +116,33 @@ impl Envelope {
     }
 
     pub(crate) fn raised<E: OutboxEvent>(stamp: Stamp, event: &E) -> Result<Self, EventError> {
+        let facts = Facts {
+            event_type: E::EVENT_TYPE,
+            event_version: E::EVENT_VERSION,
+            logical_name: E::LOGICAL_NAME,
+            ordering: E::ORDERING,
+        };
+        // All that knows the type; what follows is compiled once, and not once an event.
+        let payload = encode(&|| serde_json::to_string(event));
+        Self::checked(stamp, facts, payload, &|| is_finite(event), event.ordering_key())
+    }
+
+    fn checked(
+        stamp: Stamp,
+        facts: Facts,
+        payload: Result<String, Refused>,
+        is_finite: &dyn Fn() -> bool,
+        ordering_key: Option<String>,
+    ) -> Result<Self, EventError> {
         let Stamp { message_id, occurred_at, origin } = stamp;
-        let payload = encode(event).map_err(|refused| refused.into_error(E::LOGICAL_NAME, message_id))?;
+        let Facts { event_type, event_version, logical_name, ordering } = facts;
+        let payload = payload.map_err(|refused| refused.into_error(logical_name, message_id))?;
         let refused = |reason: String| {
-            let event = E::LOGICAL_NAME.to_owned();
+            let event = logical_name.to_owned();
             Err(EventError::Encode { event, message_id, reason })
         };
         // Only a number that was written as `null` can be lost, so the walk is rare.
-        if payload.contains("null") && !is_finite(event) {
+        if payload.contains("null") && !is_finite() {
             return refused(
                 "a floating-point number is NaN or infinite, which JSON cannot express".to_owned(),
             );
@@ -136,7 +155,7 @@ impl Envelope {
         }
         if payload.len() > MAX_PAYLOAD_BYTES {
             return Err(EventError::PayloadTooLarge {
-                event: E::LOGICAL_NAME.to_owned(),
+                event: logical_name.to_owned(),
                 message_id,
                 bytes: payload.len(),
                 limit: MAX_PAYLOAD_BYTES,
@@ -144,18 +163,18 @@ impl Envelope {
         }
         Ok(Self {
             message_id,
-            event_type: Cow::Borrowed(E::EVENT_TYPE),
-            event_version: E::EVENT_VERSION,
+            event_type: Cow::Borrowed(event_type),
+            event_version,
             aggregate_type: None,
             aggregate_id: None,
-            ordering_key: event.ordering_key(),
+            ordering_key,
             payload,
             headers: origin.headers(),
             correlation_id: origin.cause.as_ref().map(|cause| cause.correlation_id.clone()),
             causation_id: origin.cause.as_ref().map(|cause| cause.message_id),
             occurred_at,
             aggregate_version: None,
-            ordering: E::ORDERING,
+            ordering,
             keyed_by_caller: false,
         })
     }
@@ -308,10 +327,19 @@ impl Refused {
     }
 }
 
-fn encode<E: OutboxEvent>(event: &E) -> Result<String, Refused> {
+/// What an event's type says of it.
+#[derive(Clone, Copy)]
+struct Facts {
+    event_type: &'static str,
+    event_version: u16,
+    logical_name: &'static str,
+    ordering: Ordering,
+}
+
+fn encode(write: &dyn Fn() -> serde_json::Result<String>) -> Result<String, Refused> {
     #[cfg(feature = "seal")]
     drop(crate::sensitive::take_refusal());
-    serde_json::to_string(event).map_err(|error| {
+    write().map_err(|error| {
         #[cfg(feature = "seal")]
         if let Some(refusal) = crate::sensitive::take_refusal() {
             return Refused::Seal(refusal.to_string());

@@ -51,6 +51,27 @@ pub trait Handler<Args>: Send + Sync + 'static {
     }
 }
 
+/// What a function with `#[handler]` may return. Named by expansions: one trait for all of them is less to compile than
+/// one for each.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a handler returns `Result<(), E>`, and this one returns `{Self}`",
+    label = "not the result of a handler",
+    note = "`E` is `HandlerError` or any `std::error::Error`; what is neither can be converted: `.map_err(HandlerError::transient)`"
+)]
+pub trait Outcome {
+    /// The result, as ours.
+    #[allow(clippy::missing_errors_doc)]
+    fn outcome(self) -> Result<(), HandlerError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<HandlerError>> Outcome for Result<(), E> {
+    fn outcome(self) -> Result<(), HandlerError> {
+        self.map_err(Into::into)
+    }
+}
+
 /// A struct that handles an event, for handlers that carry their own parts.
 ///
 /// ```

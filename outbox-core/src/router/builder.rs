@@ -109,7 +109,18 @@ impl RouterBuilder {
                 H::Event::decode(envelope.event_version, &envelope.payload).map_err(HandlerError::decode)?;
             handler.call(event, call)
         });
-        self.entries.push((Entry { id: id.to_owned(), source, event, run }, H::requires()));
+        self.push(id, source, event, run, H::requires());
+    }
+
+    fn push(
+        &mut self,
+        id: &str,
+        source: Source,
+        event: EventFacts,
+        run: Box<crate::handler::Run>,
+        requires: Vec<Requirement>,
+    ) {
+        self.entries.push((Entry { id: id.to_owned(), source, event, run }, requires));
     }
 
     /// Checks everything and builds the router.

@@ -15,7 +15,6 @@ use crate::internals::respan::{generated, line_of, located};
 /// is wrong at its own word.
 pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
     let Handler { id, krate, function, event, arguments, .. } = handler;
-    let outcome = outcome();
     let call = call(handler);
     let requires = (!arguments.is_empty()).then(|| requires(arguments));
     let line = line_of(function);
@@ -34,8 +33,6 @@ pub(super) fn expand(item: &TokenStream, handler: &Handler<'_>) -> TokenStream {
                 #call
                 #requires
             }
-
-            #outcome
 
             __o::inventory::submit! {
                 __o::HandlerDescriptor {
@@ -56,7 +53,7 @@ fn call(handler: &Handler<'_>) -> TokenStream {
     let built = arguments.iter().zip(&names).map(|(argument, name)| build(argument, name));
     let passed = arguments.iter().zip(&names).map(|(argument, name)| pass(argument, name));
     let function = generated(function);
-    let outcome = quote_spanned!(located(output.span())=> __Outcome::outcome(__outcome));
+    let outcome = quote_spanned!(located(output.span())=> __o::Outcome::outcome(__outcome));
     // At the function's name: that is where a future that is not `Send` is reported.
     let boxed = quote_spanned!(function.span()=> ::std::boxed::Box::pin(__future));
     quote! {
@@ -103,28 +100,6 @@ fn requires(arguments: &[Argument<'_>]) -> TokenStream {
             ::core::iter::Iterator::collect(::core::iter::Iterator::flatten(
                 ::core::iter::IntoIterator::into_iter(requirements),
             ))
-        }
-    }
-}
-
-/// The trait through which the function's result becomes ours, for its message.
-fn outcome() -> TokenStream {
-    quote! {
-        #[diagnostic::on_unimplemented(
-            message = "a handler returns `Result<(), E>`, and this one returns `{Self}`",
-            label = "not the result of a handler",
-            note = "`E` is `HandlerError` or any `std::error::Error`; what is neither can be converted: \
-                    `.map_err(HandlerError::transient)`"
-        )]
-        trait __Outcome {
-            fn outcome(self) -> __o::Result<(), __o::HandlerError>;
-        }
-
-        #[diagnostic::do_not_recommend]
-        impl<E: ::core::convert::Into<__o::HandlerError>> __Outcome for __o::Result<(), E> {
-            fn outcome(self) -> __o::Result<(), __o::HandlerError> {
-                self.map_err(::core::convert::Into::into)
-            }
         }
     }
 }
