@@ -83,10 +83,10 @@ fn all_mistakes_are_reported_in_the_order_in_which_they_stand() {
             "event name \"Orders.Placed\" may not contain 'O'; use lowercase kebab-case segments, e.g. \"orders.placed\"",
             "`version` takes another value: version = 1, an integer in 1..=65535",
             "unknown ordering `agregate`; did you mean `aggregate`?",
-            "unknown outbox attribute `topic`; expected `name`, `version`, `ordering`, `upcast_from`, `upcast_json`, \
-             `alias`, `draft` or `crate`",
+            "unknown outbox attribute `topic`; expected `name`, `version`, `ordering`, `on_dead`, `upcast_from`, \
+             `upcast_json`, `alias`, `draft` or `crate`",
             "`name` needs a value: name = \"orders.order-placed\"",
-            "expected `name`, `version`, `ordering`, `upcast_from`, `upcast_json`, `alias`, `draft` or `crate`",
+            "expected `name`, `version`, `ordering`, `on_dead`, `upcast_from`, `upcast_json`, `alias`, `draft` or `crate`",
             "`version` is given twice",
             "expected `,`",
             "`crate` takes another value: crate = ::path::to::the::crate",
