@@ -44,7 +44,7 @@ fn a_sensitive_value_is_in_no_row_and_in_no_debug_output() {
     let event = registered();
     let envelope = with_keys(keys(), || Envelope::new(&event).unwrap());
     for text in [&payload, &format!("{event:?}"), &format!("{envelope:?}"), &format!("{:?}", keys())] {
-        assert!(!text.contains("alice") && !text.contains("555") && !text.contains("[1, 1"), "{text}");
+        assert!(!text.contains("alice@") && !text.contains("555-0100") && !text.contains("[1, 1"), "{text}");
     }
     let json: Value = serde_json::from_str(&payload).unwrap();
     assert_eq!(
