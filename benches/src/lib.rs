@@ -52,7 +52,7 @@ impl Backlog {
         match self {
             Self::Unordered => None,
             Self::Keys(keys) => Some(format!("key-{}", row % keys)),
-            Self::BlockedHead if row % 2 == 0 => Some("blocked".to_owned()),
+            Self::BlockedHead if row.is_multiple_of(2) => Some("blocked".to_owned()),
             Self::BlockedHead => Some(format!("key-{}", row / 2 % 1_000)),
         }
     }

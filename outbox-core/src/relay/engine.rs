@@ -230,6 +230,9 @@ impl<S: OutboxStore> Engine<S> {
 
     pub(crate) fn settle(&mut self, ended: Ended) {
         let Ended { row, token, ending } = ended;
+        if row.envelope.ordering_key.is_some() {
+            self.order.ended();
+        }
         let transition = match ending {
             Ending::Reported(reports) => match decide(&row, &reports, &self.config.retry, fastrand::f64()) {
                 Transition::Dispatched if self.config.retention.dispatched.is_none() => Transition::Deleted,
@@ -280,7 +283,8 @@ impl<S: OutboxStore> Engine<S> {
         }
     }
 
-    pub(crate) fn written(&mut self, written: Written) {
+    /// Returns whether rows that waited for others of their key may be claimed now.
+    pub(crate) fn written(&mut self, written: Written) -> bool {
         self.report.lost += written.lost;
         if written.lost > 0 {
             tracing::warn!(
@@ -289,7 +293,7 @@ impl<S: OutboxStore> Engine<S> {
                 "leases were lost before their rows could be marked: another relay owns or has finished them"
             );
         }
-        self.noted("mark", written.error.map_or(Ok(()), Err));
+        self.noted("mark", written.error.map_or(Ok(()), Err)).is_some() && self.order.goes_on()
     }
 
     /// Looks for a row with an expired lease. It runs alone, so while others run it is only noted that one waits.
@@ -380,7 +384,7 @@ impl<S: OutboxStore> Engine<S> {
         while self.marks.is_writing() {
             let mut written = self.marks.next_written().await;
             let error = written.error.take();
-            self.written(written);
+            let _ = self.written(written);
             if let Some(error) = error {
                 return Err(error);
             }
@@ -396,7 +400,7 @@ impl<S: OutboxStore> Engine<S> {
             // Marks are not held back meanwhile: what was given back is for others now.
             match timeout_at(deadline, self.next_event(std::future::pending())).await {
                 Ok(Event::Ended(ended)) => self.settle(ended),
-                Ok(Event::Written(written)) => self.written(written),
+                Ok(Event::Written(written)) => drop(self.written(written)),
                 Ok(Event::FlushDue) => self.flush(),
                 Ok(Event::LookDue | Event::ClaimDue) => {}
                 Err(_) => {

@@ -15,13 +15,15 @@ use tokio::{
 const DELAY: Duration = Duration::from_millis(5);
 /// Wait after marks could not be written.
 const RETRY: Duration = Duration::from_millis(500);
+/// How often a mark is sent that the database refuses for no reason that is known to pass.
+const MAX_SENT: u32 = 5;
 /// Writes at once; further marks wait until one of them has ended.
 const MAX_WRITES: usize = 4;
 
-/// A mark, and whether it was sent before: then nobody knows whether it was written.
+/// A mark, and how often it was sent before: then nobody knows whether it was written.
 struct Waiting {
     mark: Mark,
-    was_sent: bool,
+    sent: u32,
 }
 
 /// The marks of a relay.
@@ -54,7 +56,7 @@ impl<S: OutboxStore> Marks<S> {
         if self.waiting.is_empty() {
             self.flush_at = Instant::now() + DELAY;
         }
-        self.waiting.push(Waiting { mark, was_sent: false });
+        self.waiting.push(Waiting { mark, sent: 0 });
     }
 
     /// Marks that wait; those that are being written are not counted.
@@ -142,7 +144,7 @@ async fn written<S: OutboxStore>(store: &S, marks: Vec<Waiting>, now: Option<Dat
     match store.mark(&list, now).await {
         Ok(report) => {
             // One that was sent before and finds its lease gone has probably been written then.
-            let is_first = marks.iter().all(|waiting| !waiting.was_sent);
+            let is_first = marks.iter().all(|waiting| waiting.sent == 0);
             Written { lost: if is_first { report.lost } else { 0 }, ..Written::default() }
         }
         // Every mark on its own: one that the database refuses must not keep the others from being written.
@@ -155,23 +157,28 @@ async fn written<S: OutboxStore>(store: &S, marks: Vec<Waiting>, now: Option<Dat
 }
 
 fn again(marks: Vec<Waiting>) -> Vec<Waiting> {
-    marks.into_iter().map(|waiting| Waiting { was_sent: true, ..waiting }).collect()
+    marks.into_iter().map(|waiting| Waiting { sent: waiting.sent + 1, ..waiting }).collect()
 }
 
-/// Writes marks one by one and gives up those that the database refuses: their leases expire, and the rows are taken
-/// over one at a time.
+/// Writes marks one by one and gives up those that the database goes on refusing: their leases expire, and the rows are
+/// taken over one at a time.
 async fn each<S: OutboxStore>(store: &S, marks: Vec<Waiting>, now: Option<DateTime<Utc>>) -> Written {
     let mut written = Written::default();
     let mut marks = marks.into_iter();
     while let Some(waiting) = marks.next() {
         let Err(error) = store.mark(std::slice::from_ref(&waiting.mark), now).await else { continue };
         if error.may_pass() {
-            written.again = again(std::iter::once(waiting).chain(marks).collect());
+            written.again.extend(again(std::iter::once(waiting).chain(marks).collect()));
             written.error = Some(error);
             break;
         }
-        tracing::error!(id = waiting.mark.id.0, %error, "a mark is refused and given up; the row is taken over when its lease expires");
-        written.lost += 1;
+        if waiting.sent < MAX_SENT {
+            written.again.extend(again(vec![waiting]));
+            written.error = Some(error);
+        } else {
+            tracing::error!(id = waiting.mark.id.0, %error, "a mark is refused and given up; the row is taken over when its lease expires");
+            written.lost += 1;
+        }
     }
     written
 }

@@ -217,7 +217,12 @@ const KEEPER_PATIENCE: Duration = Duration::from_secs(5);
 async fn handle<S: OutboxStore>(engine: &mut Engine<S>, pace: &mut Pace, event: Event) {
     match event {
         Event::Ended(ended) => engine.settle(ended),
-        Event::Written(written) => engine.written(written),
+        Event::Written(written) => {
+            // What was held up by the rows that are marked now need not wait for the next look.
+            if engine.written(written) {
+                pace.hurry();
+            }
+        }
         Event::FlushDue => engine.flush(),
         Event::LookDue => engine.look_for_expired().await,
         Event::ClaimDue => pace.after(engine.claim().await),

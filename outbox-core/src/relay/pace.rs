@@ -45,6 +45,13 @@ impl Pace {
         }
     }
 
+    /// Rows that could not be claimed may be free now.
+    pub(crate) fn hurry(&mut self) {
+        if !self.failing {
+            self.next = Instant::now();
+        }
+    }
+
     pub(crate) fn after(&mut self, found: Found) {
         self.failing = found == Found::Failure;
         self.wait = match found {

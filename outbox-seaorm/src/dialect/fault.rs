@@ -36,13 +36,18 @@ fn driver_fault(error: &sqlx::Error) -> Fault {
             Some(number) => mysql_fault(number),
             None => error.code().map_or(Fault::Other, |code| code_fault(&code)),
         },
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => Fault::Unavailable,
-        _ => Fault::Other,
+        // What is wrong with a value or with us stays wrong.
+        sqlx::Error::Configuration(_)
+        | sqlx::Error::InvalidArgument(_)
+        | sqlx::Error::RowNotFound
+        | sqlx::Error::TypeNotFound { .. }
+        | sqlx::Error::ColumnIndexOutOfBounds { .. }
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::Encode(_)
+        | sqlx::Error::Decode(_) => Fault::Other,
+        // Everything else is a connection that broke, in whatever way.
+        _ => Fault::Unavailable,
     }
 }
 
