@@ -30,6 +30,8 @@ pub(crate) struct Holes(Vec<(&'static str, Hole)>);
 
 impl Holes {
     pub(crate) fn with(mut self, name: &'static str, hole: impl Into<Hole>) -> Self {
+        // The first would win, silently.
+        debug_assert!(self.get(name).is_none(), "the hole :{name} is filled twice");
         self.0.push((name, hole.into()));
         self
     }

@@ -1,5 +1,8 @@
 //! PostgreSQL.
 //!
+//! Within a key rows are read by `ordering_key >= k AND ordering_key <= k … ORDER BY ordering_key, id`. With `=` the
+//! planner may take the primary key for the order, and read all finished rows on its way to the first live one.
+//!
 //! Predicates that an index has are written as literals: with a bind the planner cannot use a partial index in a
 //! generic plan. `statement_timestamp()` is stable, so an index can be used with it; `now()` would be the start of the
 //! transaction.
@@ -71,8 +74,8 @@ pub(super) const DIALECT: Dialect = Dialect {
          CROSS JOIN LATERAL (
             SELECT id, lane, event_type, event_version, lease_token, available_at, lease_expires_at, created_at
               FROM {outbox}
-             WHERE finished_at IS NULL AND ordering_key = r.k AND replay_of IS NULL
-             ORDER BY id LIMIT 1) AS h
+             WHERE finished_at IS NULL AND ordering_key >= r.k AND ordering_key <= r.k AND replay_of IS NULL
+             ORDER BY ordering_key, id LIMIT 1) AS h
          WHERE NOT EXISTS (
                SELECT 1 FROM {outbox} AS d
                 WHERE d.ordering_key = r.k
@@ -100,8 +103,8 @@ pub(super) const DIALECT: Dialect = Dialect {
           FROM json_to_recordset(CAST(:keys AS json)) AS r (n integer, k text)
          CROSS JOIN LATERAL (
             SELECT id FROM {outbox}
-             WHERE finished_at IS NULL AND ordering_key = r.k AND replay_of IS NULL
-             ORDER BY id LIMIT :limit) AS o
+             WHERE finished_at IS NULL AND ordering_key >= r.k AND ordering_key <= r.k AND replay_of IS NULL
+             ORDER BY ordering_key, id LIMIT :each) AS o
          WHERE NOT EXISTS (
                SELECT 1 FROM {outbox} AS d
                 WHERE d.ordering_key = r.k

@@ -100,7 +100,7 @@ pub(super) const DIALECT: Dialect = Dialect {
                                AND o.id > walk.id
                              ORDER BY o.id LIMIT 1), walk.n + 1
               FROM walk
-             WHERE walk.id IS NOT NULL AND walk.n < :limit)
+             WHERE walk.id IS NOT NULL AND walk.n < :each)
         SELECT id FROM walk WHERE id IS NOT NULL",
     lock_runs: "SELECT id, message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, payload, headers, correlation_id, causation_id, occurred_at, attempts, claims, available_at,

@@ -192,8 +192,8 @@ async fn first_rows(
     let locked = locked.iter().map(|row| row.try_get::<i16>("", "lane").map(i64::from));
     let locked = locked.collect::<Result<BTreeSet<_>, _>>()?;
     let keys = plan.keys.iter().filter(|(_, lane)| locked.contains(lane)).map(|(key, _)| key);
-    let limit = i64::try_from(plan.rows_per_key(claim)).unwrap_or(i64::MAX);
-    let holes = holes(store, claim, keys).with("limit", limit);
+    let each = i64::try_from(plan.rows_per_key(claim)).unwrap_or(i64::MAX);
+    let holes = holes(store, claim, keys).with("each", each);
     for row in tx.query_all_raw(store.statement(store.dialect.runs, &holes)).await? {
         ids.push(row.try_get("", "id")?);
     }
