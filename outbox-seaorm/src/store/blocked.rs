@@ -10,6 +10,9 @@ use outbox_core::{
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 use std::collections::BTreeSet;
 
+/// Keys that are looked up at once.
+const KEYS: usize = 200;
+
 pub(super) async fn blocked_keys(
     store: &SeaOrmStore,
     limit: u32,
@@ -23,7 +26,7 @@ pub(super) async fn blocked_keys(
         let mut blocked = dead(store, limit).await?;
         let mut after = None;
         for _ in 0..ordered::PAGES {
-            let keys = ordered::walk(store, after.as_deref()).await?;
+            let keys = ordered::walk(store, after.as_deref(), KEYS).await?;
             after = keys.last().cloned();
             if keys.is_empty() || blocked.len() >= limit as usize {
                 break;

@@ -24,8 +24,9 @@ use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys that are looked up at once, and how often at most: blocked keys must not make a claim endless.
-const PAGE: i64 = 200;
+/// Keys that are looked up at once, beyond those that are wanted, and how often at most: blocked keys must not make a
+/// claim endless.
+const SPARE: usize = 20;
 pub(super) const PAGES: usize = 10;
 
 /// The first live row of a key, or a replay.
@@ -77,7 +78,7 @@ async fn plan(
         return Ok(plan);
     }
     for _ in 0..PAGES {
-        let keys = walk(store, found.next.as_deref()).await?;
+        let keys = walk(store, found.next.as_deref(), room - plan.keys.len() + SPARE).await?;
         found.next = keys.last().cloned();
         if keys.is_empty() {
             break;
@@ -97,8 +98,14 @@ async fn plan(
     Ok(plan)
 }
 
-pub(super) async fn walk(store: &SeaOrmStore, after: Option<&str>) -> Result<Vec<String>, DbErr> {
-    let holes = Holes::default().with("after", after.unwrap_or_default()).with("limit", PAGE);
+/// The next so many keys, or fewer.
+pub(super) async fn walk(
+    store: &SeaOrmStore,
+    after: Option<&str>,
+    keys: usize,
+) -> Result<Vec<String>, DbErr> {
+    let limit = i64::try_from(keys).unwrap_or(i64::MAX);
+    let holes = Holes::default().with("after", after.unwrap_or_default()).with("limit", limit);
     let rows = store.db.query_all_raw(store.statement(store.dialect.walk_keys, &holes)).await?;
     rows.iter().map(|row| row.try_get("", "k")).collect()
 }
