@@ -113,12 +113,19 @@ async fn a_relay_that_is_killed_at_any_step_of_a_pass_loses_nothing(database: &T
     let subject = Sql::new(database);
     let mut orders = 0;
     for step in STEPS {
-        let envelopes: Vec<_> = (0..150).map(|n| order(orders + n, 1)).collect();
-        orders += 150;
-        subject.append(&envelopes).await;
-        let killed = Process::start(&[step, &database.url]).output().await;
-        let said = String::from_utf8_lossy(&killed.stderr);
-        assert!(!killed.status.success(), "{step} was never reached: {said}");
+        // A relay that is through before it comes to the step gets more to do.
+        let mut said = None;
+        for _ in 0..10 {
+            let envelopes: Vec<_> = (0..150).map(|n| order(orders + n, 1)).collect();
+            orders += 150;
+            subject.append(&envelopes).await;
+            let killed = Process::start(&[step, &database.url]).output().await;
+            said = killed.status.success().then(|| String::from_utf8_lossy(&killed.stderr).into_owned());
+            if said.is_none() {
+                break;
+            }
+        }
+        assert_eq!(said, None, "{step} was never reached");
         let output = Process::start(&["drain", &database.url]).output().await;
         assert!(output.status.success(), "{step}: {}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(database.count("outbox WHERE status = 'dispatched'").await, i64::from(orders), "{step}");

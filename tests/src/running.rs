@@ -11,8 +11,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts it. With `OUTBOX_TEST_LOG` set, what relays log is printed.
     pub fn start<S: OutboxStore>(relay: Relay<S>) -> Self {
+        if std::env::var_os("OUTBOX_TEST_LOG").is_some() {
+            // The first of several wins.
+            let _ = tracing_subscriber::fmt().with_writer(std::io::stderr).try_init();
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
         Self { stop, ended }

@@ -145,6 +145,12 @@ async fn written<S: OutboxStore>(store: &S, marks: Vec<Waiting>, now: Option<Dat
         Ok(report) => {
             // One that was sent before and finds its lease gone has probably been written then.
             let is_first = marks.iter().all(|waiting| waiting.sent == 0);
+            if report.lost > 0 && !is_first {
+                tracing::info!(
+                    rows = report.lost,
+                    "marks were sent before; whether they were written then is not known"
+                );
+            }
             Written { lost: if is_first { report.lost } else { 0 }, ..Written::default() }
         }
         // Every mark on its own: one that the database refuses must not keep the others from being written.
