@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use outbox_core::{
     Envelope, MessageId, OutboxRow, RowId, StoreError,
     row::{ClaimedRow, Lease, LeaseToken, Operated, Progress, UnreadableRow},
-    store::StoreErrorKind,
+    store::{Claimed, StoreErrorKind},
 };
 use sea_orm::{DbErr, QueryResult, TryGetable};
 use uuid::Uuid;
@@ -56,6 +56,28 @@ pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
 /// The progress of a row that is not read whole.
 pub(crate) fn progress(row: &QueryResult, id: RowId) -> Result<Progress, StoreError> {
     Reader { row, id }.progress()
+}
+
+/// Puts a row among those that were claimed. `counted`: how many attempts and claims the claim itself adds. Returns
+/// whether the row can be read.
+pub(crate) fn add_claimed(
+    claimed: &mut Claimed,
+    row: &QueryResult,
+    read: Result<ClaimedRow, StoreError>,
+    counted: u32,
+) -> Result<bool, StoreError> {
+    match read {
+        Ok(mut row) => {
+            row.attempts += counted;
+            row.claims += i64::from(counted);
+            claimed.rows.push(row);
+            Ok(true)
+        }
+        Err(error) => {
+            claimed.unreadable.push(unreadable_row(row, counted, &error)?);
+            Ok(false)
+        }
+    }
 }
 
 /// What is left of a claimed row that cannot be read. `counted`: how many attempts the claim itself adds.

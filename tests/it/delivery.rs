@@ -13,7 +13,7 @@ use outbox_tests::{
     events::{NoteTaken, OrderPlaced, placed, placed_many},
     for_each_database,
     interposed::{Asked, Interposed},
-    running::Running,
+    running::{Running, fast},
     subject::{Sql, Subject},
     wait::until,
 };
@@ -44,11 +44,6 @@ for_each_database! {
 
 fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
     Relay::new(SeaOrmStore::new(database.db.clone()), router)
-}
-
-fn fast() -> RelayConfig {
-    let poll = Duration::from_millis(10);
-    RelayConfig { poll_min: poll, poll_max: poll, ..RelayConfig::default() }
 }
 
 /// Counts its calls; each waits for a permit.

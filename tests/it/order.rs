@@ -10,7 +10,7 @@ use outbox_tests::{
     events::{OrderNumbered, OrderPlaced},
     for_each_database,
     process::Process,
-    running::Running,
+    running::{Running, fast},
     subject::{Sql, Subject},
     wait::until,
 };
@@ -31,15 +31,10 @@ for_each_database! {
     many_rows_of_one_key_take_one_claim,
 }
 
-fn fast() -> RelayConfig {
-    let poll = Duration::from_millis(10);
-    let retry =
-        RetryPolicy { base: Duration::from_millis(20), cap: Duration::from_millis(20), max_attempts: 3 };
-    RelayConfig { poll_min: poll, poll_max: poll, retry, ..RelayConfig::default() }
-}
-
 fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
-    Relay::new(SeaOrmStore::new(database.db.clone()), router).with_config(fast())
+    let base = Duration::from_millis(20);
+    let retry = RetryPolicy { base, cap: base, max_attempts: 3 };
+    Relay::new(SeaOrmStore::new(database.db.clone()), router).with_config(RelayConfig { retry, ..fast() })
 }
 
 /// The event with this number of a key.

@@ -9,7 +9,7 @@ use outbox_tests::{
     for_each_database,
     interposed::{Asked, Interposed},
     proxy::Proxy,
-    running::Running,
+    running::{Running, fast},
     subject::{Sql, Subject},
     wait::until,
 };
@@ -33,11 +33,6 @@ fn accepting() -> Router {
     Router::builder().on("tests.accept", accept).build().unwrap()
 }
 
-fn fast(lease: Duration) -> RelayConfig {
-    let poll = Duration::from_millis(10);
-    RelayConfig { poll_min: poll, poll_max: poll, lease, ..RelayConfig::default() }
-}
-
 async fn a_relay_carries_on_by_itself_when_its_database_comes_back(database: &TestDatabase) {
     if database.backend == Backend::Sqlite {
         return; // There is no connection that could be cut.
@@ -57,7 +52,8 @@ async fn a_relay_carries_on_by_itself_when_its_database_comes_back(database: &Te
     };
     let router = Router::builder().on("tests.wait", handler).build().unwrap();
     let store = SeaOrmStore::new(connect(&proxy.url, 4).await);
-    let relay = Relay::new(store, router).with_config(fast(Duration::from_mins(1)));
+    let relay =
+        Relay::new(store, router).with_config(RelayConfig { lease: Duration::from_mins(1), ..fast() });
     let health = relay.health();
     let running = Running::start(relay);
     // Not only claimed: when the answer to a claim is lost, its rows wait for their lease to end.
@@ -90,8 +86,8 @@ async fn a_relay_on_a_standby_says_that_it_fails_and_carries_on_when_that_is_pro
     let name = database.url.rsplit_once('/').unwrap().1.to_owned();
     let server = connect(&database.url, 1).await;
     let db = connect(&database.url, 4).await;
-    let relay =
-        Relay::new(SeaOrmStore::new(db.clone()), accepting()).with_config(fast(Duration::from_mins(1)));
+    let relay = Relay::new(SeaOrmStore::new(db.clone()), accepting())
+        .with_config(RelayConfig { lease: Duration::from_mins(1), ..fast() });
     let health = relay.health();
     let running = Running::start(relay);
     until("it works", || async { health.is_healthy() }).await;
@@ -129,7 +125,7 @@ async fn a_relay_tells_its_health_and_tries_once_a_second_while_the_database_is_
         }
     };
     let relay = Relay::new(Interposed::new(store.clone(), judge), accepting())
-        .with_config(fast(Duration::from_mins(1)));
+        .with_config(RelayConfig { lease: Duration::from_mins(1), ..fast() });
     let health = relay.health();
     assert_eq!(health.status(), HealthStatus::Stopped);
     let running = Running::start(relay);

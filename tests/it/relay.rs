@@ -9,7 +9,7 @@ use outbox_tests::{
     entities::Order,
     events::{NoteTaken, OrderPlaced, placed, placed_many},
     for_each_database,
-    running::Running,
+    running::{Running, fast},
     statements::Statements,
     subject::{Sql, Subject},
     wait::until,
@@ -66,11 +66,6 @@ fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
 fn only_woken() -> RelayConfig {
     let hour = Duration::from_hours(1);
     RelayConfig { poll_min: hour, poll_max: hour, ..RelayConfig::default() }
-}
-
-fn fast() -> RelayConfig {
-    let poll = Duration::from_millis(10);
-    RelayConfig { poll_min: poll, poll_max: poll, ..RelayConfig::default() }
 }
 
 async fn an_event_that_commits_after_a_later_one_is_dispatched(database: &TestDatabase) {

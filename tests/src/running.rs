@@ -1,7 +1,14 @@
 //! Relays that work beside a test.
 
-use outbox_core::{OutboxStore, Relay, RelayError};
+use outbox_core::{OutboxStore, Relay, RelayConfig, RelayError};
+use std::time::Duration;
 use tokio::{sync::oneshot, task::JoinHandle};
+
+/// A relay that looks every ten milliseconds.
+pub fn fast() -> RelayConfig {
+    let poll = Duration::from_millis(10);
+    RelayConfig { poll_min: poll, poll_max: poll, ..RelayConfig::default() }
+}
 
 /// A relay that works until it is stopped.
 #[derive(Debug)]

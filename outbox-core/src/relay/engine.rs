@@ -207,12 +207,11 @@ impl<S: OutboxStore> Engine<S> {
     /// Waits for whatever needs the engine next; `claim_due` counts only while there is room. Cancel safe.
     pub(crate) async fn next_event(&mut self, claim_due: impl Future<Output = ()>) -> Event {
         let (wants_rows, is_running) = (self.wants_rows(), self.is_running());
-        let outage = self.outage.until();
-        let flush_at = self.marks.due().map(|due| outage.map_or(due, |until| until.max(due)));
+        let flush_at = self.marks.due().map(|due| self.outage.not_before(due));
         let is_writing = self.marks.is_writing();
         // A row that must run alone waits until nothing else does.
         let look_at = self.expired.look_at(self.is_idle()).filter(|_| !self.stopping);
-        let look_at = look_at.map(|due| outage.map_or(due, |until| until.max(due)));
+        let look_at = look_at.map(|due| self.outage.not_before(due));
         tokio::select! {
             biased;
             ended = self.in_flight.next(), if is_running => Event::Ended(ended),
@@ -349,19 +348,18 @@ impl<S: OutboxStore> Engine<S> {
         if alone {
             self.expired.took_over(found.row.is_some());
         } else {
-            self.expired.took_over_beside();
+            self.expired.ordinary_turn();
         }
         if found.row.is_none() {
             self.order.nothing_expired();
         }
+        let rows = u64::from(found.row.is_some() || found.unreadable.is_some());
+        self.report.claimed += rows;
+        self.report.taken_over += rows;
         if let Some(row) = &found.unreadable {
-            self.report.claimed += 1;
-            self.report.taken_over += 1;
             self.fail_unreadable(row, token);
         }
         let Some(row) = found.row else { return Ok(false) };
-        self.report.claimed += 1;
-        self.report.taken_over += 1;
         self.start(row, token, asked, Place::default());
         Ok(true)
     }

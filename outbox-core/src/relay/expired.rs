@@ -85,8 +85,8 @@ impl Expired {
         self.later();
     }
 
-    /// A row was taken over beside others, or there was none.
-    pub(crate) fn took_over_beside(&mut self) {
+    /// An ordinary batch has its turn before the next look.
+    pub(crate) fn ordinary_turn(&mut self) {
         self.turn = Turn::Ordinary;
         self.look_after_claim = true;
         self.later();
@@ -110,13 +110,11 @@ impl Expired {
         }
     }
 
-    /// Whether the turn of rows that run alone is over: then an ordinary batch has its turn before the next look.
+    /// Whether the turn of rows that run alone is over: then an ordinary batch has its own.
     pub(crate) fn ended_alone(&mut self) -> bool {
         let ended = self.turn == Turn::Alone && Instant::now() >= self.turn_ends;
         if ended {
-            self.turn = Turn::Ordinary;
-            self.look_after_claim = true;
-            self.later();
+            self.ordinary_turn();
         }
         ended
     }

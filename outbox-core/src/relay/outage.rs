@@ -26,9 +26,9 @@ impl Outage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before this nothing is to be asked of the database.
-    pub(crate) fn until(&self) -> Option<Instant> {
-        self.lock().next
+    /// When something that is due may be asked of the database.
+    pub(crate) fn not_before(&self, due: Instant) -> Instant {
+        self.lock().next.map_or(due, |next| next.max(due))
     }
 
     /// Whether the caller may ask the database now. During an outage this is true for one caller, once a wait.
@@ -88,7 +88,8 @@ mod tests {
         }
         assert!((96..=600).contains(&attempts), "{attempts}");
         outage.tried(&Ok(()));
-        assert!(outage.may_try() && outage.may_try() && outage.until().is_none());
+        let due = Instant::now();
+        assert!(outage.may_try() && outage.may_try() && outage.not_before(due) == due);
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ pub(super) async fn blocked_keys(
             if keys.is_empty() || blocked.len() >= limit as usize {
                 break;
             }
-            let holes = ordered::keys_hole(store.dialect.at(now), keys.iter()).with("proceed", "[]");
+            let holes = ordered::keys_holes(store, now, keys.iter(), &[]);
             for row in store.db.query_all_raw(store.statement(store.dialect.heads, &holes)).await? {
                 blocked.extend(waiting(&row, read.as_ref())?);
             }

@@ -2,7 +2,7 @@
 
 use super::SeaOrmStore;
 use crate::{
-    convert::{claimed_row, due_at, store_error, unreadable_row},
+    convert::{add_claimed, claimed_row, due_at, store_error},
     dialect::Claim,
     sql::Holes,
 };
@@ -18,22 +18,15 @@ pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Re
         Claim::One(sql) => store.query(sql, &holes).await,
         Claim::Several { routes, select } => several(store, request, [routes, select], holes).await,
     };
-    let claimed = claimed.map_err(|error| store_error("claim rows", error))?;
+    let mut found = claimed.map_err(|error| store_error("claim rows", error))?;
+    // Neither RETURNING nor several selects promise an order.
+    found.sort_by_cached_key(|row| (due_at(row).ok(), row.try_get::<i64>("", "id").ok()));
     let counted = u32::from(matches!(store.dialect.claim, Claim::Several { .. }));
-    let mut rows = Vec::with_capacity(claimed.len());
-    let mut unreadable = Vec::new();
-    for row in &claimed {
-        match due_at(row).and_then(|due_at| Ok((due_at, claimed_row(row)?))) {
-            Ok((due_at, mut row)) => {
-                row.attempts += counted;
-                row.claims += i64::from(counted);
-                rows.push((due_at, row));
-            }
-            Err(error) => unreadable.push(unreadable_row(row, counted, &error)?),
-        }
+    let mut claimed = Claimed::default();
+    for row in &found {
+        add_claimed(&mut claimed, row, due_at(row).and_then(|_| claimed_row(row)), counted)?;
     }
-    rows.sort_by_key(|(due_at, row)| (*due_at, row.id));
-    Ok(Claimed { rows: rows.into_iter().map(|(_, row)| row).collect(), unreadable })
+    Ok(claimed)
 }
 
 /// Returns the rows as they were before the claim.

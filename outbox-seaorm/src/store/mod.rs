@@ -23,12 +23,13 @@ use outbox_core::{
     MessageId, OutboxRow, OutboxStore, StoreError,
     store::{
         Announcement, ClaimRequest, Claimed, Control, Mark, MarkReport, OrderedClaim, OrderedRequest, Purge,
-        Purged, Renewal, Renewed, TakeOver, TakenOver,
+        Purged, Renewal, Renewed, Route, TakeOver, TakenOver,
     },
 };
 use retry::retried;
-use sea_orm::DbBackend;
-use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, QueryResult, Statement};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult, Statement,
+};
 use serde_json::json;
 use std::{
     fmt,
@@ -119,15 +120,23 @@ impl SeaOrmStore {
         Ok(changed)
     }
 
-    /// The holes that all statements of a claim share.
-    fn claim_holes(&self, request: &ClaimRequest<'_>) -> Holes {
-        let route = |(n, route): (usize, &outbox_core::store::Route)| json!({ "n": n, "event_type": route.event_type, "event_version": route.event_version });
-        let routes: Vec<_> = request.routes.iter().enumerate().map(route).collect();
+    /// What a claimed row is given.
+    fn lease_holes(&self, request: &ClaimRequest<'_>) -> Holes {
         self.dialect
             .at(request.now)
             .with("claimed_by", request.claimed_by)
             .with("token", request.token.0)
             .with("lease", self.dialect.span(request.lease))
+    }
+
+    /// The same, and which rows are asked for.
+    fn claim_holes(&self, request: &ClaimRequest<'_>) -> Holes {
+        let route = |(n, route): (usize, &Route)| {
+            let Route { event_type, event_version } = route;
+            json!({ "n": n, "event_type": event_type, "event_version": event_version })
+        };
+        let routes: Vec<_> = request.routes.iter().enumerate().map(route).collect();
+        self.lease_holes(request)
             .with("limit", i64::from(request.limit))
             .with("routes", serde_json::Value::from(routes).to_string())
     }

@@ -2,19 +2,20 @@
 //!
 //! Keys with something to do are looked up without any lock. Then, in one READ COMMITTED transaction:
 //!
-//! 1. the lanes of those keys that are free are locked, so that nobody else claims rows of these keys;
+//! 1. the lanes of those keys that are free are locked, so that nobody else claims rows of these keys, and nobody waits;
 //! 2. in a new statement, which sees what was committed before the lanes were locked, the first rows of each key are
 //!    read, unless a dead letter blocks it;
 //! 3. these rows are locked, waiting for marks that are on their way, and read again as they are then;
 //! 4. the unbroken run at the beginning of each key is claimed.
 //!
-//! One statement for 1 and 2, or passing over locked rows in 3, would break the order.
+//! Passing over locked rows in 3 would break the order.
 
 use super::SeaOrmStore;
 use crate::{
-    convert::{claimed_row, store_error, unreadable_row},
+    convert::{add_claimed, claimed_row, store_error},
     sql::Holes,
 };
+use chrono::{DateTime, Utc};
 use outbox_core::{
     Status, StoreError,
     decide::order::{Standing, prefix, rows_per_key},
@@ -117,7 +118,7 @@ async fn heads(
     claim: &ClaimRequest<'_>,
     keys: &[String],
 ) -> Result<Vec<Head>, DbErr> {
-    let holes = holes(store, claim, keys.iter());
+    let holes = keys_holes(store, claim.now, keys.iter(), claim.proceed);
     let rows = db.query_all_raw(store.statement(store.dialect.heads, &holes)).await?;
     readable(claim, &rows)
 }
@@ -151,14 +152,15 @@ fn is_routed(claim: &ClaimRequest<'_>, row: &QueryResult) -> Result<bool, DbErr>
     Ok(claim.routes.iter().any(|route| route.event_type == name && i32::from(route.event_version) == version))
 }
 
-fn holes<'a>(store: &SeaOrmStore, claim: &ClaimRequest<'_>, keys: impl Iterator<Item = &'a String>) -> Holes {
-    keys_hole(store.claim_holes(claim), keys).with("proceed", json!(claim.proceed).to_string())
-}
-
-/// Fills `:keys`.
-pub(super) fn keys_hole<'a>(holes: Holes, keys: impl Iterator<Item = &'a String>) -> Holes {
+/// What is asked of some keys: nothing but the time, and whose dead letters do not block.
+pub(super) fn keys_holes<'a>(
+    store: &SeaOrmStore,
+    now: Option<DateTime<Utc>>,
+    keys: impl Iterator<Item = &'a String>,
+    proceed: &[&str],
+) -> Holes {
     let keys: Vec<_> = keys.enumerate().map(|(n, key)| json!({ "n": n, "k": key })).collect();
-    holes.with("keys", json!(keys).to_string())
+    store.dialect.at(now).with("keys", json!(keys).to_string()).with("proceed", json!(proceed).to_string())
 }
 
 async fn take(store: &SeaOrmStore, claim: &ClaimRequest<'_>, plan: Plan) -> Result<Claimed, StoreError> {
@@ -166,7 +168,7 @@ async fn take(store: &SeaOrmStore, claim: &ClaimRequest<'_>, plan: Plan) -> Resu
     let ids = first_rows(store, &tx, claim, &plan).await.map_err(failed)?;
     let mut claimed = Claimed::default();
     if !ids.is_empty() {
-        let holes = holes(store, claim, [].iter()).with("ids", store.dialect.ids(ids.into_iter()));
+        let holes = store.dialect.at(claim.now).with("ids", store.dialect.ids(ids.into_iter()));
         let rows =
             tx.query_all_raw(store.statement(store.dialect.lock_runs, &holes)).await.map_err(failed)?;
         claimed = unbroken(claim, &rows, &plan)?;
@@ -174,7 +176,7 @@ async fn take(store: &SeaOrmStore, claim: &ClaimRequest<'_>, plan: Plan) -> Resu
             claimed.rows.iter().map(|row| row.id.0).chain(claimed.unreadable.iter().map(|row| row.id.0));
         let ids: Vec<_> = ids.collect();
         if !ids.is_empty() {
-            let holes = store.claim_holes(claim).with("ids", store.dialect.ids(ids.into_iter()));
+            let holes = store.lease_holes(claim).with("ids", store.dialect.ids(ids.into_iter()));
             store.execute(&tx, store.dialect.claim_ids, &holes).await.map_err(failed)?;
         }
     }
@@ -200,7 +202,7 @@ async fn first_rows(
     let locked = locked.collect::<Result<BTreeSet<_>, _>>()?;
     let keys = plan.keys.iter().filter(|(_, lane)| locked.contains(lane)).map(|(key, _)| key);
     let each = i64::try_from(plan.rows_per_key(claim)).unwrap_or(i64::MAX);
-    let holes = holes(store, claim, keys).with("each", each);
+    let holes = keys_holes(store, claim.now, keys, claim.proceed).with("each", each);
     for row in tx.query_all_raw(store.statement(store.dialect.runs, &holes)).await? {
         ids.push(row.try_get("", "id")?);
     }
@@ -217,37 +219,26 @@ impl Plan {
 /// What is to be claimed of rows that nobody else can change now, in the order of their ids.
 fn unbroken(claim: &ClaimRequest<'_>, rows: &[QueryResult], plan: &Plan) -> Result<Claimed, StoreError> {
     let mut by_key: BTreeMap<String, Vec<(&QueryResult, Standing)>> = BTreeMap::new();
-    let mut chosen: Vec<&QueryResult> = Vec::new();
+    let mut claimed = Claimed::default();
     for row in rows {
         let standing = standing(claim, row)?;
-        if row.try_get::<Option<i64>>("", "replay_of").map_err(failed)?.is_some() {
-            chosen.extend((standing == Standing::Ready).then_some(row));
-        } else {
+        if row.try_get::<Option<i64>>("", "replay_of").map_err(failed)?.is_none() {
             by_key.entry(row.try_get("", "ordering_key").map_err(failed)?).or_default().push((row, standing));
+        } else if standing == Standing::Ready {
+            add_claimed(&mut claimed, row, claimed_row(row), 1)?;
         }
     }
     for (key, _) in &plan.keys {
         let rows = by_key.remove(key).unwrap_or_default();
         let standings: Vec<_> = rows.iter().map(|(_, standing)| *standing).collect();
-        let room = (claim.limit as usize).saturating_sub(chosen.len());
-        let run = prefix(&standings, plan.rows_per_key(claim).min(room));
-        for row in run.map(|place| rows[place].0) {
-            chosen.push(row);
+        let taken = claimed.rows.len() + claimed.unreadable.len();
+        let room = (claim.limit as usize).saturating_sub(taken);
+        for place in prefix(&standings, plan.rows_per_key(claim).min(room)) {
+            let row = rows[place].0;
             // Nothing may overtake a row that cannot be read.
-            if claimed_row(row).is_err() {
+            if !add_claimed(&mut claimed, row, claimed_row(row), 1)? {
                 break;
             }
-        }
-    }
-    let mut claimed = Claimed::default();
-    for row in chosen {
-        match claimed_row(row) {
-            Ok(mut row) => {
-                row.attempts += 1;
-                row.claims += 1;
-                claimed.rows.push(row);
-            }
-            Err(error) => claimed.unreadable.push(unreadable_row(row, 1, &error)?),
         }
     }
     claimed.rows.sort_by_key(|row| row.id);

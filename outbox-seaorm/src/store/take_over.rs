@@ -22,7 +22,7 @@ pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
     let tx = store.begin().await.map_err(failed)?;
-    let holes = store.claim_holes(&request.claim);
+    let holes = store.dialect.at(request.claim.now);
     let mut held = Vec::new();
     while taken.buried.len() < MAX_BURIED && held.len() < MAX_HELD {
         // What is found needs no lock: a first row of its key stays the first as long as it is live.
@@ -48,6 +48,7 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
     tx.commit().await.map_err(failed)?;
     Ok(taken)
 }
+
 /// Unordered rows first, then those of keys that wait for one; none of those that somebody holds.
 async fn next_expired(
     db: &impl ConnectionTrait,
@@ -84,7 +85,7 @@ async fn end_attempt(
     };
     let isolated = locked.try_get::<bool>("", "isolated").map_err(failed)?;
     let holes = store
-        .claim_holes(&request.claim)
+        .lease_holes(&request.claim)
         .with("id", id.0)
         .with("alone", request.alone)
         .with("class", ErrorClass::LeaseExpired.as_str())

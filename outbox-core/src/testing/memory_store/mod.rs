@@ -98,6 +98,11 @@ impl MemoryStore {
         self.started.0 + self.started.1.elapsed()
     }
 
+    /// The time of a request, unless it is pinned.
+    fn at(&self, pinned: Option<DateTime<Utc>>) -> DateTime<Utc> {
+        pinned.unwrap_or_else(|| self.now())
+    }
+
     /// All rows, by id.
     pub fn rows(&self) -> Vec<OutboxRow> {
         self.lock().rows.values().cloned().collect()
@@ -119,7 +124,7 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
-        let now = request.now.unwrap_or_else(|| self.now());
+        let now = self.at(request.now);
         let mut tables = self.lock();
         let due = tables.due_by_event(request, now).into_iter().take(request.limit as usize);
         let claim = |id| {
@@ -136,7 +141,7 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
-        let now = request.claim.now.unwrap_or_else(|| self.now());
+        let now = self.at(request.claim.now);
         let mut tables = self.lock();
         let mut taken = TakenOver::default();
         while taken.row.is_none() {
@@ -165,14 +170,14 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn has_expired(&self, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-        let now = request.claim.now.unwrap_or_else(|| self.now());
+        let now = self.at(request.claim.now);
         let tables = self.lock();
         let of_key = |key: &String| tables.expired_of_key(&request.claim, key, now).is_some();
         Ok(!tables.expired(&request.claim, now).is_empty() || request.keys.iter().any(of_key))
     }
 
     async fn mark(&self, marks: &[Mark], now: Option<DateTime<Utc>>) -> Result<MarkReport, StoreError> {
-        let now = now.unwrap_or_else(|| self.now());
+        let now = self.at(now);
         let mut tables = self.lock();
         let mut report = MarkReport::default();
         for mark in marks {
@@ -197,7 +202,7 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn renew(&self, renewal: &Renewal<'_>) -> Result<Renewed, StoreError> {
-        let now = renewal.now.unwrap_or_else(|| self.now());
+        let now = self.at(renewal.now);
         let mut tables = self.lock();
         let mut lost = Vec::new();
         for (id, token) in renewal.rows {
@@ -211,7 +216,7 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        let before = purge.now.unwrap_or_else(|| self.now()) - delta(purge.older_than);
+        let before = self.at(purge.now) - delta(purge.older_than);
         let mut tables = self.lock();
         let limit = purge.limit as usize;
         let rows = if purge.finished == Finished::History {
@@ -223,7 +228,7 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn announce(&self, announcement: &Announcement<'_>) -> Result<(), StoreError> {
-        let until = announcement.now.unwrap_or_else(|| self.now()) + delta(announcement.lasts);
+        let until = self.at(announcement.now) + delta(announcement.lasts);
         let relay =
             LiveRelay { name: announcement.relay.to_owned(), handlers: announcement.handlers.clone() };
         self.lock().relays.insert(relay.name.clone(), (relay, until));
@@ -236,7 +241,7 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn control(&self, now: Option<DateTime<Utc>>) -> Result<Control, StoreError> {
-        let now = now.unwrap_or_else(|| self.now());
+        let now = self.at(now);
         let tables = self.lock();
         let live = tables.relays.values().filter(|(_, until)| *until > now);
         Ok(Control {

@@ -39,7 +39,7 @@ impl OutboxOperator for MemoryStore {
         now: Option<DateTime<Utc>>,
     ) -> Result<(), OperateError> {
         OperateError::check_texts(by, reason)?;
-        let now = now.unwrap_or_else(|| self.now());
+        let now = self.at(now);
         let mut tables = self.lock();
         let row = tables.permitted(id, now, RowState::skip)?;
         if row.status == Status::Pending {
@@ -54,7 +54,7 @@ impl OutboxOperator for MemoryStore {
     }
 
     async fn retry_now(&self, id: RowId, now: Option<DateTime<Utc>>) -> Result<(), OperateError> {
-        let now = now.unwrap_or_else(|| self.now());
+        let now = self.at(now);
         let mut tables = self.lock();
         let row = tables.permitted(id, now, RowState::retry_now)?;
         row.available_at = row.available_at.min(now);
@@ -62,7 +62,7 @@ impl OutboxOperator for MemoryStore {
     }
 
     async fn release(&self, id: RowId, now: Option<DateTime<Utc>>) -> Result<(), OperateError> {
-        let now = now.unwrap_or_else(|| self.now());
+        let now = self.at(now);
         let mut tables = self.lock();
         let row = tables.permitted(id, now, RowState::release)?;
         let relay = row.lease.take().map(|lease| lease.claimed_by).unwrap_or_default();
@@ -77,7 +77,7 @@ impl OutboxOperator for MemoryStore {
         limit: u32,
         now: Option<DateTime<Utc>>,
     ) -> Result<Vec<BlockedKey>, StoreError> {
-        let now = now.unwrap_or_else(|| self.now());
+        let now = self.at(now);
         Ok(self.lock().blocked_keys(now, limit as usize))
     }
 

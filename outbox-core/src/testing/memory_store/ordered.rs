@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 impl MemoryStore {
     pub(super) fn claim_in_order(&self, request: &OrderedRequest<'_>) -> OrderedClaim {
-        let now = request.claim.now.unwrap_or_else(|| self.now());
+        let now = self.at(request.claim.now);
         let mut tables = self.lock();
         let limit = request.claim.limit as usize;
         let mut found = OrderedClaim { next: request.after.map(str::to_owned), ..OrderedClaim::default() };
