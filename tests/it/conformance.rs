@@ -28,6 +28,7 @@ for_each_store! {
     ordered::a_replay_goes_before_the_rows_that_its_dead_letter_holds_up,
     ordered::a_dead_letter_of_an_event_that_proceeds_holds_up_nothing,
     ordered::rows_of_a_vanished_relay_are_taken_over_in_the_order_of_their_key,
+    ordered::a_row_in_the_middle_that_is_in_flight_ends_the_run,
     ordered::what_follows_an_expired_row_that_is_tried_again_waits_for_it,
     ordered::ordered_claims_at_the_same_instant_share_no_row_and_leave_no_gap,
     ordered::keys_that_wait_are_listed_with_their_cause,

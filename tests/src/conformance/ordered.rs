@@ -183,6 +183,14 @@ pub async fn rows_of_a_vanished_relay_are_taken_over_in_the_order_of_their_key(s
     assert_eq!(take(62).await.1.id, id(subject, &rows[1]).await);
 }
 
+pub async fn a_row_in_the_middle_that_is_in_flight_ends_the_run(subject: &impl Subject) {
+    store(subject, &["a", "a", "a", "a"]).await;
+    let (token, rows) = claim(subject, 2, 0).await;
+    // The first is given back while the second is still with its owner.
+    mark(subject, token, &rows[..1], &Transition::Release, at(0)).await;
+    assert_eq!(ids(&claim(subject, 4, 0).await.1), [rows[0].id]);
+}
+
 pub async fn what_follows_an_expired_row_that_is_tried_again_waits_for_it(subject: &impl Subject) {
     // The old owner's mark arrives after the lease: the first row is in backoff, the others are still its.
     store(subject, &["a", "a", "a"]).await;
