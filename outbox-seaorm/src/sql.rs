@@ -14,6 +14,8 @@ pub(crate) enum Hole {
     Rows(Vec<Vec<Value>>),
     /// A text with holes of its own, once for each set of values, with commas between.
     Each(&'static str, Vec<Holes>),
+    /// The same, with UNION ALL between.
+    Union(&'static str, Vec<Holes>),
     /// Text, never from outside.
     Sql(&'static str),
 }
@@ -51,6 +53,8 @@ pub(crate) fn statement(backend: DbBackend, names: &QuotedNames, sql: &str, hole
     Statement::from_sql_and_values(backend, names.fill(&writer.text), writer.values)
 }
 
+const COMMA: &str = ", ";
+
 struct Writer {
     backend: DbBackend,
     text: String,
@@ -76,21 +80,24 @@ impl Writer {
     fn hole(&mut self, hole: &Hole) {
         match hole {
             Hole::Value(value) => self.bind(value),
-            Hole::Values(values) => self.separated(values, Self::bind),
-            Hole::Rows(rows) => self.separated(rows, |writer, row| {
+            Hole::Values(values) => self.separated(COMMA, values, Self::bind),
+            Hole::Rows(rows) => self.separated(COMMA, rows, |writer, row| {
                 writer.text.push('(');
-                writer.separated(row, Self::bind);
+                writer.separated(COMMA, row, Self::bind);
                 writer.text.push(')');
             }),
-            Hole::Each(text, rows) => self.separated(rows, |writer, holes| writer.fill(text, holes)),
+            Hole::Each(text, rows) => self.separated(COMMA, rows, |writer, holes| writer.fill(text, holes)),
+            Hole::Union(text, rows) => {
+                self.separated(" UNION ALL ", rows, |writer, holes| writer.fill(text, holes));
+            }
             Hole::Sql(text) => self.text.push_str(text),
         }
     }
 
-    fn separated<T>(&mut self, items: &[T], write: impl Fn(&mut Self, &T)) {
+    fn separated<T>(&mut self, separator: &str, items: &[T], write: impl Fn(&mut Self, &T)) {
         for (i, item) in items.iter().enumerate() {
             if i > 0 {
-                self.text.push_str(", ");
+                self.text.push_str(separator);
             }
             write(self, item);
         }

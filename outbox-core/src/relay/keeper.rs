@@ -93,8 +93,13 @@ impl<S: OutboxStore> Keeper<S> {
     /// Says which handlers this relay has.
     pub(crate) async fn announce(&self) -> Result<(), StoreError> {
         let handlers = self.router.handler_sets();
-        let announcement =
-            Announcement { relay: &self.config.name, handlers: &handlers, lasts: ANNOUNCE.1, now: self.now };
+        let announcement = Announcement {
+            relay: &self.config.name,
+            handlers: &handlers,
+            proceed: self.router.proceed(),
+            lasts: ANNOUNCE.1,
+            now: self.now,
+        };
         self.store.announce(&announcement).await
     }
 

@@ -81,6 +81,8 @@ pub struct Announcement<'a> {
     pub relay: &'a str,
     /// Its handlers.
     pub handlers: &'a HandlerSets,
+    /// Event types whose dead letters do not block their ordering key.
+    pub proceed: &'a [&'static str],
     /// After this it is forgotten.
     pub lasts: Duration,
     /// Instead of the database's clock, in tests.
@@ -94,6 +96,8 @@ pub struct LiveRelay {
     pub name: String,
     /// Its handlers.
     pub handlers: HandlerSets,
+    /// Event types whose dead letters do not block their ordering key.
+    pub proceed: BTreeSet<String>,
 }
 
 /// What is paused, and which relays live.
@@ -104,4 +108,17 @@ pub struct Control {
     pub pauses: Vec<PauseEntry>,
     /// Every relay that lives, by name.
     pub relays: Vec<LiveRelay>,
+}
+
+impl Control {
+    /// Whether a live relay reads a logical name; `None` when no relay lives.
+    pub fn is_read(&self, logical_name: &str) -> Option<bool> {
+        let reads = |relay: &LiveRelay| relay.handlers.contains_key(logical_name);
+        (!self.relays.is_empty()).then(|| self.relays.iter().any(reads))
+    }
+
+    /// Event types whose dead letters do not block their ordering key.
+    pub fn proceed(&self) -> BTreeSet<&str> {
+        self.relays.iter().flat_map(|relay| &relay.proceed).map(String::as_str).collect()
+    }
 }

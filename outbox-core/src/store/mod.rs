@@ -5,10 +5,12 @@ mod blocked;
 mod control;
 mod error;
 mod operate;
+mod signals;
 
 pub use blocked::{BlockedKey, Cause};
 pub use control::{Announcement, Control, HandlerSets, LiveRelay, Pause, PauseEntry};
 pub use operate::{OperateError, OutboxOperator, Replay};
+pub use signals::{BlockedSignals, EventSignals, Signals};
 
 pub use error::{StoreError, StoreErrorKind};
 

@@ -1,7 +1,7 @@
 //! What an operator may do to a row. Each verb is guarded by the row's state: one that does not fit changes nothing and
 //! says why.
 
-use super::{BlockedKey, OutboxStore, Pause, StoreError};
+use super::{BlockedKey, OutboxStore, Pause, Signals, StoreError};
 use crate::row::{RowId, Status};
 use chrono::{DateTime, Utc};
 use std::future::Future;
@@ -69,6 +69,16 @@ pub trait OutboxOperator: OutboxStore {
         limit: u32,
         now: Option<DateTime<Utc>>,
     ) -> impl Future<Output = Result<Vec<BlockedKey>, StoreError>> + Send;
+
+    /// What is late, and why. It costs a statement and one look at each event's live rows, up to
+    /// [`EventSignals::MAX_COUNTED`](super::EventSignals::MAX_COUNTED) of each, and what the keys cost that are blocked;
+    /// finished rows cost nothing.
+    ///
+    /// # Errors
+    ///
+    /// The store's error.
+    fn signals(&self, now: Option<DateTime<Utc>>)
+    -> impl Future<Output = Result<Signals, StoreError>> + Send;
 
     /// Pauses something. Relays follow within about a second. Pausing it again replaces name and reason.
     ///

@@ -3,10 +3,12 @@
 
 mod fault;
 mod mysql;
+mod operate;
 mod postgres;
 mod sqlite;
 
 pub(crate) use fault::{Fault, fault};
+use operate::Operate;
 
 use crate::sql::{Hole, Holes};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -121,6 +123,8 @@ pub(crate) struct Dialect {
     /// Tells the isolation level of the session, where there are levels, and in which column it stands.
     pub(crate) isolation: Option<&'static str>,
     pub(crate) isolation_column: usize,
+    /// What operators ask.
+    pub(crate) operate: Operate,
     /// The database's clock.
     now: &'static str,
 }

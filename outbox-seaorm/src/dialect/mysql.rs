@@ -63,13 +63,14 @@ pub(super) const DIALECT: Dialect = Dialect {
          WHERE NOT EXISTS (
                SELECT 1 FROM {outbox} AS d
                 WHERE d.ordering_key = picked.k
-                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.unresolved = 1
                   AND d.event_type NOT IN (SELECT p.value FROM JSON_TABLE(:proceed, '$[*]' COLUMNS (value VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS p))
          ORDER BY picked.n",
     dead_heads: "SELECT ordering_key AS k, id, event_type, event_version, finished_at AS since
           FROM {outbox}
-         WHERE finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL AND ordering_key IS NOT NULL
+         WHERE unresolved = 1 AND ordering_key IS NOT NULL
            AND replay_of IS NULL
+           AND event_type NOT IN (SELECT p.value FROM JSON_TABLE(:proceed, '$[*]' COLUMNS (value VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS p)
          ORDER BY ordering_key, id
          LIMIT :limit",
     followers: "SELECT COUNT(*) AS n FROM (
@@ -92,7 +93,7 @@ pub(super) const DIALECT: Dialect = Dialect {
              WHERE NOT EXISTS (
                SELECT 1 FROM {outbox} AS d
                 WHERE d.ordering_key = r.k
-                  AND d.finished_at IS NOT NULL AND d.error_class IS NOT NULL AND d.resolved_at IS NULL
+                  AND d.unresolved = 1
                   AND d.event_type NOT IN (SELECT p.value FROM JSON_TABLE(:proceed, '$[*]' COLUMNS (value VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS p))
             UNION ALL
             SELECT walk.k, (SELECT o.id FROM {outbox} AS o
@@ -211,7 +212,7 @@ pub(super) const DIALECT: Dialect = Dialect {
             error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
     announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)
-        VALUES ('relay', :relay, :handlers, :now, :now + INTERVAL :lasts MICROSECOND)
+        VALUES ('relay', :relay, :value, :now, :now + INTERVAL :lasts MICROSECOND)
         ON DUPLICATE KEY UPDATE value = VALUES(value), updated_at = VALUES(updated_at), expires_at = VALUES(expires_at)",
     forget: "DELETE FROM {control} WHERE kind = 'relay' AND expires_at <= :now",
     withdraw: "DELETE FROM {control} WHERE kind = 'relay' AND name = :relay",
@@ -245,6 +246,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE
          WHERE id = :id AND lease_expires_at <= :now",
     isolation: Some("SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"),
+    operate: super::operate::mysql::OPERATE,
     isolation_column: 1,
     now: "UTC_TIMESTAMP(6)",
 };

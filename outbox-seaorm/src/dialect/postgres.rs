@@ -86,6 +86,7 @@ pub(super) const DIALECT: Dialect = Dialect {
           FROM {outbox}
          WHERE finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL AND ordering_key IS NOT NULL
            AND replay_of IS NULL
+           AND event_type NOT IN (SELECT p.value FROM json_array_elements_text(CAST(:proceed AS json)) AS p (value))
          ORDER BY ordering_key, id
          LIMIT :limit",
     followers: "SELECT COUNT(*) AS n FROM (
@@ -229,7 +230,7 @@ pub(super) const DIALECT: Dialect = Dialect {
             error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
     announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)
-        VALUES ('relay', :relay, CAST(:handlers AS json), :now, :now + make_interval(secs => :lasts))
+        VALUES ('relay', :relay, CAST(:value AS json), :now, :now + make_interval(secs => :lasts))
         ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at, expires_at = excluded.expires_at",
     forget: "DELETE FROM {control} WHERE kind = 'relay' AND expires_at <= :now",
     withdraw: "DELETE FROM {control} WHERE kind = 'relay' AND name = :relay",
@@ -263,6 +264,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = false
          WHERE id = :id AND lease_expires_at <= :now",
     isolation: Some("SHOW transaction_isolation"),
+    operate: super::operate::postgres::OPERATE,
     isolation_column: 0,
     now: "statement_timestamp()",
 };

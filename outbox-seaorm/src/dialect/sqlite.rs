@@ -72,6 +72,7 @@ pub(super) const DIALECT: Dialect = Dialect {
           FROM {outbox}
          WHERE finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL AND ordering_key IS NOT NULL
            AND replay_of IS NULL
+           AND event_type NOT IN (SELECT p.value FROM json_each(:proceed) AS p)
          ORDER BY ordering_key, id
          LIMIT :limit",
     followers: "SELECT COUNT(*) AS n FROM (
@@ -219,7 +220,7 @@ pub(super) const DIALECT: Dialect = Dialect {
             error_class, last_error, replayed_by, replay_reason, resolved_at
           FROM {outbox} WHERE message_id = :message_id",
     announce: "INSERT INTO {control} (kind, name, value, updated_at, expires_at)
-        VALUES ('relay', :relay, :handlers, :now, strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lasts))
+        VALUES ('relay', :relay, :value, :now, strftime('%Y-%m-%dT%H:%M:%f000+00:00', :now, :lasts))
         ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at, expires_at = excluded.expires_at",
     forget: "DELETE FROM {control} WHERE kind = 'relay' AND expires_at <= :now",
     withdraw: "DELETE FROM {control} WHERE kind = 'relay' AND name = :relay",
@@ -253,6 +254,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE
          WHERE id = :id AND lease_expires_at <= :now",
     isolation: None,
+    operate: super::operate::sqlite::OPERATE,
     isolation_column: 0,
     now: "strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now')",
 };

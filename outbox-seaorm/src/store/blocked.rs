@@ -1,14 +1,14 @@
 //! Ordering keys that wait, and for what.
 
-use super::{SeaOrmStore, ordered};
+use super::{SeaOrmStore, ordered, signals};
 use crate::{convert::store_error, sql::Holes};
 use chrono::{DateTime, Utc};
 use outbox_core::{
     OutboxStore, RowId, StoreError,
-    store::{BlockedKey, Cause},
+    store::{BlockedKey, Cause, Control},
 };
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
-use std::collections::BTreeSet;
+use serde_json::json;
 
 /// Keys that are looked up at once.
 const KEYS: usize = 200;
@@ -19,24 +19,9 @@ pub(super) async fn blocked_keys(
     now: Option<DateTime<Utc>>,
 ) -> Result<Vec<BlockedKey>, StoreError> {
     let control = store.control(now).await?;
-    // Without any relay nobody can tell what is read.
-    let read: Option<BTreeSet<String>> = (!control.relays.is_empty())
-        .then(|| control.relays.into_iter().flat_map(|relay| relay.handlers.into_keys()).collect());
     let found: Result<Vec<BlockedKey>, DbErr> = async {
-        let mut blocked = dead(store, limit).await?;
-        let mut after = None;
-        for _ in 0..ordered::PAGES {
-            let keys = ordered::walk(store, after.as_deref(), KEYS).await?;
-            after = keys.last().cloned();
-            if keys.is_empty() || blocked.len() >= limit as usize {
-                break;
-            }
-            let holes = ordered::keys_holes(store, now, keys.iter(), &[]);
-            for row in store.db.query_all_raw(store.statement(store.dialect.heads, &holes)).await? {
-                blocked.extend(waiting(&row, read.as_ref())?);
-            }
-        }
-        blocked.truncate(limit as usize);
+        let at = signals::clock(store, now).await?;
+        let (mut blocked, _) = scan(store, &control, limit as usize, at).await?;
         for key in &mut blocked {
             key.followers = followers(store, key).await?;
         }
@@ -46,18 +31,50 @@ pub(super) async fn blocked_keys(
     found.map_err(|error| store_error("list blocked keys", error))
 }
 
-async fn dead(store: &SeaOrmStore, limit: u32) -> Result<Vec<BlockedKey>, DbErr> {
-    let holes = Holes::default().with("limit", i64::from(limit));
+/// The first so many keys that wait, without their followers, and whether these are all.
+pub(super) async fn scan(
+    store: &SeaOrmStore,
+    control: &Control,
+    limit: usize,
+    at: DateTime<Utc>,
+) -> Result<(Vec<BlockedKey>, bool), DbErr> {
+    let proceed: Vec<_> = control.proceed().into_iter().collect();
+    let mut blocked = dead(store, limit, &proceed).await?;
+    let mut after = None;
+    for _ in 0..ordered::PAGES {
+        if blocked.len() >= limit {
+            break;
+        }
+        let keys = ordered::walk(store, after.as_deref(), KEYS).await?;
+        after = keys.last().cloned();
+        if keys.is_empty() {
+            return Ok((blocked, true));
+        }
+        let holes = ordered::keys_holes(store, Some(at), keys.iter(), &proceed);
+        for row in store.db.query_all_raw(store.statement(store.dialect.heads, &holes)).await? {
+            blocked.extend(waiting(&row, control)?);
+        }
+    }
+    blocked.truncate(limit);
+    Ok((blocked, false))
+}
+
+async fn dead(store: &SeaOrmStore, limit: usize, proceed: &[&str]) -> Result<Vec<BlockedKey>, DbErr> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let holes = Holes::default().with("limit", limit).with("proceed", json!(proceed).to_string());
     let rows = store.db.query_all_raw(store.statement(store.dialect.dead_heads, &holes)).await?;
-    rows.iter().map(|row| blocked(row, Cause::Dead, row.try_get("", "since")?)).collect()
+    let keys = rows.iter().map(|row| blocked(row, Cause::Dead, row.try_get("", "since")?));
+    let mut keys = keys.collect::<Result<Vec<_>, _>>()?;
+    keys.dedup_by(|next, first| next.key == first.key);
+    Ok(keys)
 }
 
 /// A first row that is neither in flight nor ready.
-fn waiting(row: &QueryResult, read: Option<&BTreeSet<String>>) -> Result<Option<BlockedKey>, DbErr> {
+fn waiting(row: &QueryResult, control: &Control) -> Result<Option<BlockedKey>, DbErr> {
     let name = logical_name(row)?;
     let (due, created): (DateTime<Utc>, DateTime<Utc>) =
         (row.try_get("", "available_at")?, row.try_get("", "created_at")?);
-    if read.is_some_and(|read| !read.contains(&name)) {
+    if control.is_read(&name) == Some(false) {
         return blocked(row, Cause::Unroutable, created).map(Some);
     }
     if row.try_get::<bool>("", "backoff")? {

@@ -4,9 +4,20 @@ use super::SeaOrmStore;
 use crate::convert::store_error;
 use outbox_core::{
     StoreError,
-    store::{Announcement, Control, LiveRelay, Pause, PauseEntry},
+    store::{Announcement, Control, HandlerSets, LiveRelay, Pause, PauseEntry},
 };
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// What a relay has said.
+#[derive(Deserialize)]
+struct Announced {
+    handlers: HandlerSets,
+    #[serde(default)]
+    proceed: BTreeSet<String>,
+}
 
 /// What stands before the kind of a pause.
 const PAUSE: &str = "pause-";
@@ -20,7 +31,10 @@ pub(super) async fn announce(store: &SeaOrmStore, announcement: &Announcement<'_
         .dialect
         .at(announcement.now)
         .with("relay", announcement.relay)
-        .with("handlers", serde_json::json!(announcement.handlers).to_string())
+        .with(
+            "value",
+            json!({ "handlers": announcement.handlers, "proceed": announcement.proceed }).to_string(),
+        )
         .with("lasts", store.dialect.span(announcement.lasts));
     for sql in [store.dialect.forget, store.dialect.announce] {
         store.write(sql, &holes).await.map_err(|error| store_error("announce the relay", error))?;
@@ -44,10 +58,11 @@ pub(super) async fn read(
 fn add(control: &mut Control, row: &QueryResult) -> Result<(), DbErr> {
     let (kind, name): (String, String) = (row.try_get("", "kind")?, row.try_get("", "name")?);
     let Some(pause) = kind.strip_prefix(PAUSE) else {
-        let handlers: Option<String> = row.try_get("", "value")?;
-        // A newer version may write more than this one understands; it is only compared.
-        if let Some(handlers) = handlers.and_then(|text| serde_json::from_str(&text).ok()) {
-            control.relays.push(LiveRelay { name, handlers });
+        let value: Option<String> = row.try_get("", "value")?;
+        // A newer version may write more than this one understands.
+        if let Some(Announced { handlers, proceed }) = value.and_then(|text| serde_json::from_str(&text).ok())
+        {
+            control.relays.push(LiveRelay { name, handlers, proceed });
         }
         return Ok(());
     };

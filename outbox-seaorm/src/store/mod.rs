@@ -10,6 +10,7 @@ mod ordered;
 mod purge;
 mod renew;
 pub(crate) mod retry;
+mod signals;
 mod take_over;
 
 use crate::{

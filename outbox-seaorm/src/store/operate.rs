@@ -10,7 +10,7 @@ use outbox_core::{
     ErrorClass, MessageId, RowId, Status, StoreError,
     decide::{LEASE_EXPIRED, Problem, RowState, SKIPPED},
     row::{HandlerState, Progress},
-    store::{BlockedKey, OperateError, OutboxOperator, Pause, Replay, StoreErrorKind},
+    store::{BlockedKey, OperateError, OutboxOperator, Pause, Replay, Signals, StoreErrorKind},
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
@@ -107,6 +107,10 @@ impl OutboxOperator for SeaOrmStore {
         now: Option<DateTime<Utc>>,
     ) -> Result<Vec<BlockedKey>, StoreError> {
         super::blocked::blocked_keys(self, limit, now).await
+    }
+
+    async fn signals(&self, now: Option<DateTime<Utc>>) -> Result<Signals, StoreError> {
+        super::signals::signals(self, now).await
     }
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {

@@ -35,7 +35,7 @@ pub async fn a_relay_is_known_until_it_has_been_silent_for_too_long(subject: &im
         [("orders.order-placed.v1".to_owned(), ["mail.confirm-order".to_owned()].into())].into();
     let say = async |relay: &str, seconds| {
         let lasts = Duration::from_secs(30);
-        let announcement = Announcement { relay, handlers: &handlers, lasts, now: at(seconds) };
+        let announcement = Announcement { relay, handlers: &handlers, proceed: &[], lasts, now: at(seconds) };
         store.announce(&announcement).await.unwrap();
     };
     let known = async |seconds| {

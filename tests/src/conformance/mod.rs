@@ -7,6 +7,7 @@ pub mod operate;
 pub mod ordered;
 pub mod purge;
 pub mod renew;
+pub mod signals;
 pub mod take_over;
 pub mod values;
 

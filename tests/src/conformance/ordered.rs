@@ -256,7 +256,7 @@ pub async fn keys_that_wait_are_listed_with_their_cause(subject: &impl Subject) 
     assert_eq!(blocked(8).await, [dead.clone(), backoff.clone()], "nobody tells what is read");
     let handlers = [("orders.order-placed.v1".to_owned(), BTreeSet::new())].into();
     let lasts = Duration::from_hours(1);
-    let announcement = Announcement { relay: "one", handlers: &handlers, lasts, now: at(0) };
+    let announcement = Announcement { relay: "one", handlers: &handlers, proceed: &[], lasts, now: at(0) };
     subject.store().announce(&announcement).await.unwrap();
     assert_eq!(blocked(8).await, [dead.clone(), backoff, unroutable.clone()]);
     assert_eq!(blocked(107).await, [dead, unroutable.clone()]);

@@ -2,6 +2,7 @@
 
 mod operate;
 mod ordered;
+mod signals;
 
 use crate::{
     decide::{AttemptOutcome, Expiry, FailedAttempt, Transition, decide_expired},
@@ -229,8 +230,11 @@ impl OutboxStore for MemoryStore {
 
     async fn announce(&self, announcement: &Announcement<'_>) -> Result<(), StoreError> {
         let until = self.at(announcement.now) + delta(announcement.lasts);
-        let relay =
-            LiveRelay { name: announcement.relay.to_owned(), handlers: announcement.handlers.clone() };
+        let relay = LiveRelay {
+            name: announcement.relay.to_owned(),
+            handlers: announcement.handlers.clone(),
+            proceed: announcement.proceed.iter().map(|name| (*name).to_owned()).collect(),
+        };
         self.lock().relays.insert(relay.name.clone(), (relay, until));
         Ok(())
     }
@@ -242,12 +246,7 @@ impl OutboxStore for MemoryStore {
 
     async fn control(&self, now: Option<DateTime<Utc>>) -> Result<Control, StoreError> {
         let now = self.at(now);
-        let tables = self.lock();
-        let live = tables.relays.values().filter(|(_, until)| *until > now);
-        Ok(Control {
-            pauses: tables.pauses.values().cloned().collect(),
-            relays: live.map(|(relay, _)| relay.clone()).collect(),
-        })
+        Ok(self.lock().control(now))
     }
 
     async fn find(&self, id: MessageId) -> Result<Option<OutboxRow>, StoreError> {
@@ -256,6 +255,14 @@ impl OutboxStore for MemoryStore {
 }
 
 impl Tables {
+    fn control(&self, now: DateTime<Utc>) -> Control {
+        let live = self.relays.values().filter(|(_, until)| *until > now);
+        Control {
+            pauses: self.pauses.values().cloned().collect(),
+            relays: live.map(|(relay, _)| relay.clone()).collect(),
+        }
+    }
+
     fn record(&mut self, failed: impl IntoIterator<Item = HistoryEntry>, now: DateTime<Utc>) {
         self.history.extend(failed);
         self.failed_at.resize(self.history.len(), now);

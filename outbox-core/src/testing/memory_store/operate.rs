@@ -5,7 +5,9 @@ use crate::{
     decide::RowState,
     envelope::MessageId,
     row::{ErrorClass, HandlerState, Operated, OutboxRow, RowId, Status},
-    store::{BlockedKey, OperateError, OutboxOperator, Pause, PauseEntry, Replay, StoreError},
+    store::{
+        BlockedKey, OperateError, OutboxOperator, OutboxStore, Pause, PauseEntry, Replay, Signals, StoreError,
+    },
 };
 use chrono::{DateTime, Utc};
 
@@ -79,6 +81,12 @@ impl OutboxOperator for MemoryStore {
     ) -> Result<Vec<BlockedKey>, StoreError> {
         let now = self.at(now);
         Ok(self.lock().blocked_keys(now, limit as usize))
+    }
+
+    async fn signals(&self, now: Option<DateTime<Utc>>) -> Result<Signals, StoreError> {
+        let now = self.at(now);
+        let control = self.control(Some(now)).await?;
+        Ok(self.signals_at(now, control))
     }
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {

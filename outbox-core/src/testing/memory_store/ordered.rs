@@ -107,11 +107,9 @@ impl Tables {
 
     /// Keys that wait, those with dead letters first.
     pub(super) fn blocked_keys(&self, now: DateTime<Utc>, limit: usize) -> Vec<BlockedKey> {
-        let live: Vec<_> = self.relays.values().filter(|(_, until)| *until > now).collect();
-        let is_read = |row: &OutboxRow| {
-            let name = row.envelope.logical_name();
-            live.is_empty() || live.iter().any(|(relay, _)| relay.handlers.contains_key(&name))
-        };
+        let control = self.control(now);
+        let proceed: Vec<_> = control.proceed().into_iter().collect();
+        let is_read = |row: &OutboxRow| control.is_read(&row.envelope.logical_name()) != Some(false);
         let first_by_key = |of: &dyn Fn(&OutboxRow) -> bool| {
             let mut rows: Vec<_> =
                 self.rows.values().filter(|row| row.replay_of.is_none() && of(row)).collect();
@@ -119,14 +117,20 @@ impl Tables {
             rows.sort_by_key(|row| (row.envelope.ordering_key.clone(), row.id));
             rows
         };
-        let dead = first_by_key(&|row| row.status == Status::Dead && row.resolved_at.is_none());
+        let blocks = |row: &OutboxRow| {
+            row.status == Status::Dead
+                && row.resolved_at.is_none()
+                && !proceed.contains(&&*row.envelope.event_type)
+        };
+        let mut dead = first_by_key(&blocks);
+        dead.dedup_by(|next, first| next.envelope.ordering_key == first.envelope.ordering_key);
         let dead = dead.into_iter().map(|row| (row, Cause::Dead, row.finished_at.unwrap_or(row.created_at)));
         let mut heads = first_by_key(&|row| row.finished_at.is_none());
         heads.dedup_by(|next, first| next.envelope.ordering_key == first.envelope.ordering_key);
         let waiting = heads.into_iter().filter_map(|row| {
             let key = row.envelope.ordering_key.as_deref()?;
             let cause = match row {
-                _ if self.is_blocked(&[], key) => return None,
+                _ if self.is_blocked(&proceed, key) => return None,
                 row if !is_read(row) => Cause::Unroutable,
                 row if row.lease.is_none() && row.available_at > now => {
                     Cause::Backoff { until: row.available_at }

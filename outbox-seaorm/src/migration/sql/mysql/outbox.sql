@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     replayed_by        VARCHAR(200),
     replay_reason      VARCHAR(2000),
     resolved_at        DATETIME(6),
+    unresolved         BOOLEAN      AS (CASE WHEN finished_at IS NOT NULL AND error_class IS NOT NULL AND resolved_at IS NULL THEN 1 END) STORED,
     CONSTRAINT {name:outbox_status} CHECK (status IN ('pending', 'claimed', 'dispatched', 'dead')),
     CONSTRAINT {name:outbox_aggregate} CHECK ((aggregate_type IS NULL) = (aggregate_id IS NULL)),
     CONSTRAINT {name:outbox_lane} CHECK ((lane IS NULL) = (ordering_key IS NULL)),
@@ -50,7 +51,7 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     -- The claim of ordered rows: from key to key, and along each key.
     KEY {name:outbox_live_key} (finished_at, ordering_key, id),
     -- Dead letters that nobody has resolved.
-    KEY {name:outbox_unresolved} (resolved_at, ordering_key, error_class),
+    KEY {name:outbox_unresolved} (unresolved, ordering_key, id),
     KEY {name:outbox_resolved_at} (resolved_at),
     -- A dead row is replayed once.
     UNIQUE KEY {name:outbox_replay_of} (replay_of)
