@@ -263,11 +263,15 @@ impl Envelope {
 
     /// What events that this message causes need to know of it.
     pub(crate) fn cause(&self) -> Cause {
-        let header = |name: &str| self.headers.get(name).cloned();
-        let trace = header(TRACEPARENT)
-            .map(|traceparent| TraceContext { traceparent, tracestate: header(TRACESTATE) });
         let correlation_id = self.correlation_id.clone().unwrap_or_else(|| self.message_id.to_string());
-        Cause { message_id: self.message_id, correlation_id, trace }
+        Cause { message_id: self.message_id, correlation_id, trace: self.trace() }
+    }
+
+    /// The trace in which the message was raised, as its headers tell.
+    pub fn trace(&self) -> Option<TraceContext> {
+        let header = |name: &str| self.headers.get(name).cloned();
+        let traceparent = header(TRACEPARENT)?;
+        Some(TraceContext { traceparent, tracestate: header(TRACESTATE) })
     }
 
     /// Checks everything that a column or an index could refuse. Called before each insert.

@@ -14,7 +14,8 @@
 //! 4. [`store`]: what a relay asks of a database;
 //! 5. [`mod@handler`], [`router`]: name → code;
 //! 6. [`relay`]: the loop that claims, dispatches and marks;
-//! 7. [`testing`] (feature `testing`): an in-memory store with the same behaviour.
+//! 7. [`observe`], [`Monitor`]: what happens, and what is late, for alerts and metrics;
+//! 8. [`testing`] (feature `testing`): an in-memory store with the same behaviour.
 //!
 //! # Guarantees
 //!
@@ -49,8 +50,14 @@ pub mod router;
 
 // run
 mod clock;
+pub mod observe;
 pub mod relay;
 pub mod wake;
+
+// watch
+mod monitor;
+#[cfg(feature = "opentelemetry")]
+pub mod otel;
 
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -63,6 +70,7 @@ pub use buffer::EventBuffer;
 pub use envelope::{Envelope, MessageId};
 pub use event::{EventDescriptor, EventError, Ordering, OutboxEvent, catalog};
 pub use handler::{EventHandler, FromMessage, Handler, HandlerError, MessageContext, ResultExt, State};
+pub use monitor::{Lag, Monitor};
 pub use relay::{Relay, RelayConfig, RelayError};
 pub use router::{Router, RouterBuilder, RouterErrors};
 pub use row::{ErrorClass, OutboxRow, RowId, Status};

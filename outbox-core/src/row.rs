@@ -192,6 +192,49 @@ pub struct UnreadableRow {
     pub error: String,
 }
 
+/// A row that has just died, for alerts.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// Key of the row: what an operator's verbs take.
+    pub id: RowId,
+    /// The message, unless the row could not be read.
+    pub message: Option<Box<Envelope>>,
+    /// Tries that it had.
+    pub attempts: u32,
+    /// Why it died.
+    pub class: ErrorClass,
+    /// The error, without any value of the payload.
+    pub error: String,
+}
+
+impl DeadLetter {
+    /// A claimed row that died.
+    pub fn of(row: &ClaimedRow, class: ErrorClass, error: &str) -> Self {
+        let message = Some(Box::new(row.envelope.clone()));
+        Self { id: row.id, message, attempts: row.attempts, class, error: error.to_owned() }
+    }
+
+    /// A row that this version cannot read, and that died.
+    pub fn unreadable(row: &UnreadableRow) -> Self {
+        let (class, error) = (ErrorClass::Unreadable, row.error.clone());
+        Self { id: row.id, message: None, attempts: row.attempts, class, error }
+    }
+
+    /// `orders.order-placed.v2`, unless the row could not be read.
+    pub fn logical_name(&self) -> Option<String> {
+        self.message.as_ref().map(|message| message.logical_name())
+    }
+}
+
+impl fmt::Display for DeadLetter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let event = self.logical_name().unwrap_or_else(|| "a message that cannot be read".to_owned());
+        let Self { id, attempts, class, error, .. } = self;
+        write!(f, "outbox row {id} ({event}) is dead after {attempts} attempts, {class}: {error}")
+    }
+}
+
 /// A whole row, as an operator sees it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

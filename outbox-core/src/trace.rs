@@ -5,7 +5,9 @@
 //! tracing library is a dependency of this crate; its own span or context is turned into a [`TraceContext`] in a few
 //! lines.
 
+use crate::envelope::Envelope;
 use std::sync::OnceLock;
+use tracing::Span;
 
 /// The header that names trace and span: `00-<trace id>-<span id>-<flags>`.
 pub const TRACEPARENT: &str = "traceparent";
@@ -72,6 +74,27 @@ pub fn set_source(
     source: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
 ) -> Result<(), SourceIsSet> {
     SOURCE.set(Box::new(source)).map_err(|_| SourceIsSet)
+}
+
+type Linker = Box<dyn Fn(&Span, &TraceContext) + Send + Sync>;
+
+static LINKER: OnceLock<Linker> = OnceLock::new();
+
+/// Sets what links the span of a handler, `outbox.handle`, to the trace in which its message was raised. It is called with
+/// each new span whose message has a trace context. The feature `opentelemetry` has one ready.
+///
+/// # Errors
+///
+/// When there is one already.
+pub fn set_linker(linker: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) -> Result<(), SourceIsSet> {
+    LINKER.set(Box::new(linker)).map_err(|_| SourceIsSet)
+}
+
+/// Links a span to the trace of a message, if anybody knows how.
+pub(crate) fn link(span: &Span, envelope: &Envelope) {
+    if let (Some(linker), Some(trace)) = (LINKER.get(), envelope.trace()) {
+        linker(span, &trace);
+    }
 }
 
 /// What the source knows, if there is one.

@@ -6,7 +6,7 @@ use crate::{
     sql::{Hole, Holes, statement},
     tables::TableNames,
 };
-use outbox_core::{Envelope, MessageId, RowId};
+use outbox_core::{Envelope, MessageId, RowId, observe::count_written};
 use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
 use std::collections::BTreeSet;
 
@@ -33,6 +33,7 @@ pub(crate) async fn write(
     for part in parts(envelopes) {
         tx.execute_raw(insert_statement(dialect, tables, part, "")).await.map_err(SaveError::of_outbox)?;
     }
+    count_written(envelopes.len());
     Ok(())
 }
 
@@ -48,7 +49,11 @@ pub(crate) async fn write_once(
     let dialect = Dialect::of(tx.get_database_backend())?;
     let insert = insert_statement(dialect, tables, std::slice::from_ref(envelope), dialect.insert_once);
     let is_new = match tx.execute_raw(insert).await {
-        Ok(result) => result.rows_affected() == 1,
+        Ok(result) => {
+            let is_new = result.rows_affected() == 1;
+            count_written(usize::from(is_new));
+            is_new
+        }
         Err(error) if fault(&error) == Fault::Duplicate => false,
         Err(error) => return Err(SaveError::of_outbox(error)),
     };

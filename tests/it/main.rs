@@ -86,5 +86,14 @@ mod upcast;
 /// Values that are not stored as they are, and texts that must not show them.
 mod sensitive;
 
+/// What relays tell their observers, and what a monitor tells of an outbox.
+mod observe;
+
+/// OpenTelemetry: metrics that exist, alerts that use them, traces that go on.
+mod otel;
+
+/// Outboxes that were dumped and restored, and backlogs after an outage.
+mod backlog;
+
 /// Failures that were found by attacking the delivery, and must not come back.
 mod attack;

@@ -2,7 +2,7 @@ use chrono::{DateTime, Utc};
 use outbox_core::{
     Envelope, ErrorClass, MessageId, OutboxRow, OutboxStore, RetryPolicy, RowId, Status,
     decide::{Failure, HandlerReport, Transition, decide},
-    row::{ClaimedRow, LeaseToken},
+    row::{ClaimedRow, DeadLetter, LeaseToken},
     store::{
         ClaimRequest, Finished, Mark, OperateError, OrderedRequest, OutboxOperator, Purge, Renewal, Replay,
         Route, TakeOver,
@@ -197,8 +197,8 @@ impl Model<'_> {
                 let [memory, sql] =
                     [self.memory.take_over(&request).await, self.sql.store().take_over(&request).await]
                         .map(Result::unwrap);
-                let buried = |store: usize, ids: &[RowId]| {
-                    ids.iter().map(|id| self.twin_of(store, *id)).collect::<Vec<_>>()
+                let buried = |store: usize, letters: &[DeadLetter]| {
+                    letters.iter().map(|letter| self.twin_of(store, letter.id)).collect::<Vec<_>>()
                 };
                 assert_eq!(buried(0, &memory.buried), buried(1, &sql.buried));
                 self.hold(claim.token, [memory.row.as_slice(), sql.row.as_slice()]);

@@ -38,3 +38,8 @@ mod guide {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/order.md")]
 mod order {}
+
+/// The code of docs/operating.md, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/operating.md")]
+mod operating {}

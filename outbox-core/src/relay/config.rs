@@ -13,8 +13,8 @@ pub struct RelayConfig {
     /// Shown to operators as the owner of a claim, and how relays of a table know each other: each has its own. Default:
     /// host name, process id, and a number.
     pub name: String,
-    /// Rows claimed at once, and the most that this relay owns; 1 to 1,000, default 100. Memory is bounded by it
-    /// times the payload.
+    /// Rows claimed at once, and the most that this relay holds, but for those whose marks are just being written; 1 to
+    /// 1,000, default 100. Memory is bounded by it times the payload.
     pub batch_size: u32,
     /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease; one that
     /// has waited for half of it is given back, with its attempt.

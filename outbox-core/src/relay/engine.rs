@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     decide::{AttemptOutcome, Transition, decide, decide_unreadable},
+    observe::{Observed, Observers, RowEnd},
     router::{Claimable, Gates, Router},
     row::{ClaimedRow, LeaseToken, UnreadableRow},
     store::{
@@ -26,6 +27,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep_until, timeout_at},
 };
+use tracing::Instrument;
 
 /// How long a stopping relay tries to write its last marks; the leases free the rows otherwise.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
@@ -41,6 +43,7 @@ pub(crate) struct Engine<S> {
     gates: Gates,
     outage: Outage,
     health: RelayHealth,
+    observers: Observers,
     report: PassReport,
     stopping: bool,
     now: Option<DateTime<Utc>>,
@@ -51,7 +54,13 @@ impl<S: OutboxStore> Engine<S> {
     pub(crate) fn beside(keeper: &Keeper<S>) -> Self {
         let config = keeper.config.clone();
         Self {
-            in_flight: InFlight::new(&config, keeper.leases.clone(), keeper.gates.clone()),
+            in_flight: InFlight::new(
+                &config,
+                keeper.leases.clone(),
+                keeper.gates.clone(),
+                keeper.observers.clone(),
+            ),
+            observers: keeper.observers.clone(),
             expired: Expired::new(config.lease),
             order: Order::default(),
             store: keeper.store.clone(),
@@ -71,7 +80,11 @@ impl<S: OutboxStore> Engine<S> {
     fn noted<T>(&self, doing: &'static str, result: Result<T, StoreError>) -> Option<T> {
         self.outage.tried(&result);
         self.health.tried(doing, &result);
-        result.inspect_err(|error| log_failure(doing, error)).ok()
+        let failed = |error: &StoreError| {
+            log_failure(doing, error);
+            self.observers.tell(&Observed::StoreFailed { doing, error });
+        };
+        result.inspect_err(failed).ok()
     }
 
     /// Rows that keep others from being claimed: those that run or wait, and marks that wait to be written.
@@ -95,7 +108,8 @@ impl<S: OutboxStore> Engine<S> {
         if !self.outage.may_try() {
             return Found::Failure;
         }
-        let found = self.try_claim().await;
+        let span = tracing::debug_span!("outbox.claim", relay = self.config.name);
+        let found = self.try_claim().instrument(span).await;
         self.noted("claim", found).unwrap_or(Found::Failure)
     }
 
@@ -167,6 +181,7 @@ impl<S: OutboxStore> Engine<S> {
     fn take(&mut self, claimed: Claimed, token: LeaseToken, asked: std::time::Instant) -> usize {
         let Claimed { rows, unreadable } = claimed;
         let count = rows.len() + unreadable.len();
+        self.observers.tell(&Observed::Claimed { rows: count as u64, took: asked.elapsed() });
         self.report.claimed += count as u64;
         for row in &unreadable {
             self.fail_unreadable(row, token);
@@ -249,7 +264,8 @@ impl<S: OutboxStore> Engine<S> {
             }
         };
         log_transition(&row, &transition);
-        self.decided(Mark { id: row.id, token, transition, replay_of: row.replay_of });
+        let end = (!self.observers.is_empty()).then(|| RowEnd::of(&row, &transition));
+        self.decided(Mark { id: row.id, token, transition, replay_of: row.replay_of }, end);
     }
 
     fn fail_unreadable(&mut self, row: &UnreadableRow, token: LeaseToken) {
@@ -260,12 +276,13 @@ impl<S: OutboxStore> Engine<S> {
             error = row.error,
             "a claimed row cannot be read"
         );
-        self.decided(Mark { id: row.id, token, transition, replay_of: None });
+        let end = (!self.observers.is_empty()).then(|| RowEnd::of_unreadable(row, &transition));
+        self.decided(Mark { id: row.id, token, transition, replay_of: None }, end);
     }
 
-    fn decided(&mut self, mark: Mark) {
+    fn decided(&mut self, mark: Mark, end: Option<RowEnd>) {
         self.report.decided(&mark.transition);
-        self.marks.push(mark);
+        self.marks.push(mark, end);
     }
 
     /// Whether marks are to be written without waiting for more.
@@ -285,7 +302,9 @@ impl<S: OutboxStore> Engine<S> {
     /// Returns whether rows that waited for others of their key may be claimed now.
     pub(crate) fn written(&mut self, written: Written) -> bool {
         self.report.lost += written.lost;
+        written.ended.iter().for_each(|end| self.observers.tell(&Observed::Ended(end)));
         if written.lost > 0 {
+            self.observers.tell(&Observed::LeasesLost { rows: written.lost });
             tracing::warn!(
                 rows = written.lost,
                 relay = self.config.name,
@@ -338,11 +357,12 @@ impl<S: OutboxStore> Engine<S> {
         let asked = crate::clock::now();
         let routes = self.gates.callable(&self.router);
         let found = self.store.take_over(&self.take_over_request(token, &routes, alone)).await?;
-        for id in &found.buried {
+        for letter in &found.buried {
             tracing::error!(
-                id = id.0,
+                id = letter.id.0,
                 "a row is dead: its relay vanished in the last attempt, with nothing beside it"
             );
+            self.observers.tell(&Observed::Ended(&RowEnd::Dead(letter.clone())));
         }
         self.report.dead += found.buried.len() as u64;
         if alone {
@@ -356,6 +376,9 @@ impl<S: OutboxStore> Engine<S> {
         let rows = u64::from(found.row.is_some() || found.unreadable.is_some());
         self.report.claimed += rows;
         self.report.taken_over += rows;
+        if rows > 0 {
+            self.observers.tell(&Observed::Claimed { rows, took: asked.elapsed() });
+        }
         if let Some(row) = &found.unreadable {
             self.fail_unreadable(row, token);
         }

@@ -5,6 +5,7 @@ use crate::{
     backoff::RetryPolicy,
     decide::{Failure, HandlerReport, Transition, decide},
     handler::Timing,
+    observe::Observers,
     router::{Gates, Reports, Router},
     row::{ClaimedRow, ErrorClass, LeaseToken},
 };
@@ -62,6 +63,7 @@ pub(crate) struct InFlight {
     lease: Duration,
     leases: Leases,
     gates: Gates,
+    observers: Observers,
     retry: RetryPolicy,
     is_closed: watch::Sender<bool>,
 }
@@ -76,7 +78,7 @@ pub(crate) struct Place {
 }
 
 impl InFlight {
-    pub(crate) fn new(config: &RelayConfig, leases: Leases, gates: Gates) -> Self {
+    pub(crate) fn new(config: &RelayConfig, leases: Leases, gates: Gates, observers: Observers) -> Self {
         Self {
             tasks: JoinSet::new(),
             tracked: HashMap::new(),
@@ -85,6 +87,7 @@ impl InFlight {
             lease: config.lease,
             leases,
             gates,
+            observers,
             retry: config.retry,
             is_closed: watch::Sender::new(false),
         }
@@ -113,7 +116,7 @@ impl InFlight {
         let timing = Timing { lease_ends: lease_ends_watch, handler_timeout: self.handler_timeout };
         let latest = lease_ends.checked_sub(self.lease / 2).unwrap_or(lease_ends);
         let key = (row.id, token);
-        let (leases, gates) = (self.leases.clone(), self.gates.clone());
+        let (leases, gates, observers) = (self.leases.clone(), self.gates.clone(), self.observers.clone());
         let tracked = Tracked { row: row.clone(), token, reports: reports.clone() };
         let (router, retry) = (router.clone(), self.retry);
         let turn = turn(place.previous, self.slots.clone(), self.is_closed.subscribe());
@@ -126,7 +129,7 @@ impl InFlight {
                 return TaskEnd::TooLate;
             }
             let _held = leases.hold(key, ends);
-            router.dispatch(row.clone(), timing, &gates, &reports).await;
+            router.dispatch(row.clone(), timing, (&gates, &observers), &reports).await;
             let is_done = || decide(&row, &reports.so_far(), &retry, 0.0) == Transition::Dispatched;
             if let Some(next) = place.next.filter(|_| is_done()) {
                 // Nobody may be waiting any more.

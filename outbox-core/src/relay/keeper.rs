@@ -9,8 +9,12 @@ use super::{
     outage::Outage,
 };
 use crate::{
+    observe::{Observed, Observers},
     router::{Gates, Router},
-    store::{Announcement, Control, Finished, HandlerSets, OutboxStore, Purge, Renewal, Renewed, StoreError},
+    store::{
+        Announcement, Control, Finished, HandlerSets, OutboxStore, Purge, Renewal, Renewed, StoreError,
+        StoreErrorKind,
+    },
 };
 use chrono::{DateTime, Utc};
 use std::{
@@ -31,6 +35,8 @@ const PURGE_INTERVAL: Duration = Duration::from_mins(1);
 const FIRST_PURGE: Duration = Duration::from_secs(3);
 /// Rows that one purge deletes at most, so that its transaction stays short.
 const PURGE_BATCH: u32 = 1_000;
+/// How long the database may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a stopping relay tries to take its announcement back.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -42,6 +48,7 @@ pub(crate) struct Keeper<S> {
     pub(crate) gates: Gates,
     pub(crate) outage: Outage,
     pub(crate) health: RelayHealth,
+    pub(crate) observers: Observers,
     pub(crate) now: Option<DateTime<Utc>>,
     /// The differences that were warned of last.
     pub(crate) differences: Mutex<BTreeSet<String>>,
@@ -73,7 +80,7 @@ impl<S: OutboxStore> Keeper<S> {
     async fn renew(&self, due: &[Key]) -> Result<(), StoreError> {
         let asked = crate::clock::now();
         let renewal = Renewal { rows: due, lease: self.config.lease, now: self.now };
-        let Renewed { lost, passed_over } = self.store.renew(&renewal).await?;
+        let Renewed { lost, passed_over } = answered(self.config.lease, self.store.renew(&renewal)).await?;
         let renewed: Vec<_> = due.iter().filter(|key| !passed_over.contains(key)).copied().collect();
         self.leases.renewed(&renewed, &lost, asked);
         Ok(())
@@ -100,12 +107,12 @@ impl<S: OutboxStore> Keeper<S> {
             lasts: ANNOUNCE.1,
             now: self.now,
         };
-        self.store.announce(&announcement).await
+        answered(PATIENCE, self.store.announce(&announcement)).await
     }
 
     /// Follows pauses, and warns of relays with other handlers.
     pub(crate) async fn read_control(&self) -> Result<(), StoreError> {
-        let Control { pauses, relays } = self.store.control(self.now).await?;
+        let Control { pauses, relays } = answered(PATIENCE, self.store.control(self.now)).await?;
         let paused: BTreeSet<_> = pauses.iter().map(|entry| entry.pause.clone()).collect();
         let text: Vec<_> = paused.iter().map(ToString::to_string).collect();
         if self.gates.set_pauses(paused) {
@@ -147,7 +154,7 @@ impl<S: OutboxStore> Keeper<S> {
         let purge = Purge { finished, older_than, limit: PURGE_BATCH, now: self.now };
         let mut deleted = 0;
         loop {
-            let purged = self.store.purge(&purge).await?;
+            let purged = answered(PATIENCE, self.store.purge(&purge)).await?;
             deleted += purged.rows;
             if purged.busy || purged.rows < u64::from(PURGE_BATCH) || *stop.borrow() {
                 break;
@@ -167,8 +174,9 @@ impl<S: OutboxStore> Keeper<S> {
         let result = work.await;
         self.outage.tried(&result);
         self.health.tried(doing, &result);
-        if let Err(error) = result {
-            super::engine::log_failure(doing, &error);
+        if let Err(error) = &result {
+            super::engine::log_failure(doing, error);
+            self.observers.tell(&Observed::StoreFailed { doing, error });
         }
     }
 }
@@ -178,6 +186,17 @@ fn due_purges(retention: &Retention) -> impl Iterator<Item = (Finished, Duration
     let resolved = retention.resolved.map(|age| (Finished::Resolved, age));
     let history = retention.history.map(|age| (Finished::History, age));
     [dispatched, resolved, history].into_iter().flatten()
+}
+
+/// What the store answers, unless it takes too long: one call that hangs must not end all that goes on beside the loop.
+async fn answered<T>(
+    patience: Duration,
+    asked: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    timeout(patience, asked).await.unwrap_or_else(|_| {
+        let text = format!("the database did not answer in {patience:?}");
+        Err(StoreError::new(StoreErrorKind::Unavailable, text))
+    })
 }
 
 /// Where another relay has other handlers for an event that both know.

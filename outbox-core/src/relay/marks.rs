@@ -3,13 +3,18 @@
 //! They are written beside the loop: a row that somebody else has locked holds up its own marks and no claim.
 
 use super::engine::log_failure;
-use crate::store::{Mark, OutboxStore, StoreError, StoreErrorKind};
+use crate::{
+    observe::RowEnd,
+    row::{DeadLetter, Status},
+    store::{Mark, OutboxStore, StoreError, StoreErrorKind},
+};
 use chrono::{DateTime, Utc};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     task::JoinSet,
     time::{Instant, timeout_at},
 };
+use tracing::Instrument;
 
 /// How long a mark waits for company.
 const DELAY: Duration = Duration::from_millis(5);
@@ -24,6 +29,8 @@ const MAX_WRITES: usize = 4;
 struct Waiting {
     mark: Mark,
     sent: u32,
+    /// What observers are told once it is written.
+    end: Option<RowEnd>,
 }
 
 /// The marks of a relay.
@@ -43,6 +50,8 @@ pub(crate) struct Written {
     pub(crate) lost: u64,
     /// Why some could not be written now; they are written again.
     pub(crate) error: Option<StoreError>,
+    /// What was certainly written, for observers.
+    pub(crate) ended: Vec<RowEnd>,
     again: Vec<Waiting>,
 }
 
@@ -52,11 +61,11 @@ impl<S: OutboxStore> Marks<S> {
         Self { store, now, batch, waiting, flush_at: Instant::now(), writes }
     }
 
-    pub(crate) fn push(&mut self, mark: Mark) {
+    pub(crate) fn push(&mut self, mark: Mark, end: Option<RowEnd>) {
         if self.waiting.is_empty() {
             self.flush_at = Instant::now() + DELAY;
         }
-        self.waiting.push(Waiting { mark, sent: 0 });
+        self.waiting.push(Waiting { mark, sent: 0, end });
     }
 
     /// Marks that wait; those that are being written are not counted.
@@ -101,7 +110,8 @@ impl<S: OutboxStore> Marks<S> {
         if !self.waiting.is_empty() {
             let (store, now) = (self.store.clone(), self.now);
             let marks = std::mem::take(&mut self.waiting);
-            self.writes.spawn(async move { written(&*store, marks, now).await });
+            let span = tracing::debug_span!("outbox.mark", rows = marks.len());
+            self.writes.spawn(async move { written(&*store, marks, now).await }.instrument(span));
         }
     }
 
@@ -151,15 +161,35 @@ async fn written<S: OutboxStore>(store: &S, marks: Vec<Waiting>, now: Option<Dat
                     "marks were sent before; whether they were written then is not known"
                 );
             }
-            Written { lost: if is_first { report.lost } else { 0 }, ..Written::default() }
+            let ended = ended(store, marks, report.lost).await;
+            Written { lost: if is_first { report.lost } else { 0 }, ended, ..Written::default() }
         }
         // Every mark on its own: one that the database refuses must not keep the others from being written.
         Err(error) if !error.may_pass() && error.kind() != StoreErrorKind::Setup => {
             log_failure("mark", &error);
             each(store, marks, now).await
         }
-        Err(error) => Written { error: Some(error), again: again(marks), lost: 0 },
+        Err(error) => Written { error: Some(error), again: again(marks), ..Written::default() },
     }
+}
+
+/// What is to be told of marks of which so many were lost. Which ones is not known then, so only dead letters are looked
+/// for: somebody may have to get up for them.
+async fn ended<S: OutboxStore>(store: &S, marks: Vec<Waiting>, lost: u64) -> Vec<RowEnd> {
+    let ends = marks.into_iter().filter_map(|waiting| waiting.end);
+    if lost == 0 {
+        return ends.collect();
+    }
+    let mut dead = Vec::new();
+    for end in ends {
+        let RowEnd::Dead(DeadLetter { message: Some(message), .. }) = &end else { continue };
+        if let Ok(Some(row)) = store.find(message.message_id).await
+            && row.status == Status::Dead
+        {
+            dead.push(end);
+        }
+    }
+    dead
 }
 
 fn again(marks: Vec<Waiting>) -> Vec<Waiting> {
@@ -172,7 +202,13 @@ async fn each<S: OutboxStore>(store: &S, marks: Vec<Waiting>, now: Option<DateTi
     let mut written = Written::default();
     let mut marks = marks.into_iter();
     while let Some(waiting) = marks.next() {
-        let Err(error) = store.mark(std::slice::from_ref(&waiting.mark), now).await else { continue };
+        let error = match store.mark(std::slice::from_ref(&waiting.mark), now).await {
+            Ok(report) => {
+                written.ended.extend(ended(store, vec![waiting], report.lost).await);
+                continue;
+            }
+            Err(error) => error,
+        };
         if error.may_pass() {
             written.again.extend(again(std::iter::once(waiting).chain(marks).collect()));
             written.error = Some(error);

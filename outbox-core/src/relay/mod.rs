@@ -23,7 +23,9 @@ pub use health::{HealthStatus, RelayHealth};
 pub use report::PassReport;
 
 use crate::{
+    observe::{Observed, Observers, RowEnd},
     router::{Gates, Router},
+    row::DeadLetter,
     store::{OutboxStore, StoreError},
     wake::Commits,
 };
@@ -63,6 +65,7 @@ pub struct Relay<S> {
     router: Router,
     config: RelayConfig,
     health: RelayHealth,
+    observers: Observers,
 }
 
 /// Why a relay did not start.
@@ -81,7 +84,7 @@ impl<S: OutboxStore> Relay<S> {
     /// A relay with the default [`RelayConfig`].
     pub fn new(store: S, router: Router) -> Self {
         let (config, health) = (RelayConfig::default(), RelayHealth::default());
-        Self { store: Arc::new(store), router, config, health }
+        Self { store: Arc::new(store), router, config, health, observers: Observers::default() }
     }
 
     /// Replaces the configuration; it is validated when the relay starts.
@@ -89,6 +92,26 @@ impl<S: OutboxStore> Relay<S> {
     pub fn with_config(mut self, config: RelayConfig) -> Self {
         self.config = config;
         self
+    }
+
+    /// Calls a function with whatever the relay [does](crate::observe). May be called several times.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Fn(&Observed<'_>) + Send + Sync + 'static) -> Self {
+        self.observers.add(observer);
+        self
+    }
+
+    /// Calls a function when a row died, once that is written: somebody has to decide what becomes of it. After a crash
+    /// between the write and the call it is not called, so look at the dead letters in the [signals] as well.
+    ///
+    /// [signals]: crate::store::Signals
+    #[must_use]
+    pub fn on_dead(self, hook: impl Fn(&DeadLetter) + Send + Sync + 'static) -> Self {
+        self.observe(move |observed| {
+            if let Observed::Ended(RowEnd::Dead(letter)) = observed {
+                hook(letter);
+            }
+        })
     }
 
     /// The store that it works on.
@@ -203,6 +226,7 @@ impl<S: OutboxStore> Relay<S> {
             gates: Gates::new(self.config.circuit),
             outage: Outage::default(),
             health: self.health.clone(),
+            observers: self.observers.clone(),
             now,
             differences: Mutex::new(BTreeSet::new()),
         };

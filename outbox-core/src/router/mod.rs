@@ -15,14 +15,18 @@ pub use errors::{RouterError, RouterErrors};
 use crate::{
     decide::{Failure, HandlerReport},
     handler::{Call, MessageContext, Source, States, Timing, guarded},
+    observe::{Observed, Observers},
     row::{ClaimedRow, ErrorClass},
     store::{HandlerSets, Route},
+    trace,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
+use tracing::{Instrument, Span};
 
 /// The handlers of every event, checked once. Cheap to clone; share it between relays.
 #[derive(Clone, Debug)]
@@ -60,6 +64,25 @@ impl EventFacts {
     /// Its name and its former names.
     fn names(self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.event_type).chain(self.aliases.iter().copied())
+    }
+}
+
+impl Entry {
+    /// The span of one call, linked to the one in which the event was raised.
+    fn span(&self, row: &ClaimedRow) -> Span {
+        let ClaimedRow { id, envelope, attempts, claims, .. } = row;
+        let span = tracing::info_span!(
+            "outbox.handle",
+            handler = self.id,
+            event = envelope.logical_name(),
+            id = id.0,
+            message_id = %envelope.message_id,
+            correlation_id = envelope.correlation_id,
+            attempt = attempts,
+            claims,
+        );
+        trace::link(&span, envelope);
+        span
     }
 }
 
@@ -125,7 +148,7 @@ impl Router {
         &self,
         row: Arc<ClaimedRow>,
         timing: Timing,
-        gates: &Gates,
+        (gates, observers): (&Gates, &Observers),
         reports: &Reports,
     ) {
         let context = MessageContext::new(row, timing);
@@ -138,8 +161,12 @@ impl Router {
             let mut result = gates.admit(&entry.id);
             if result.is_ok() {
                 let call = Call::new(context.clone().for_next_call(), self.states.clone());
-                result = guarded(&*entry.run, call).await;
+                let started = Instant::now();
+                result = guarded(&*entry.run, call).instrument(entry.span(row)).await;
                 gates.reported(&entry.id, &mut result);
+                let (handler, took) = (&*entry.id, started.elapsed());
+                let result = result.as_ref().map_err(|failure| failure.class).copied();
+                observers.tell(&Observed::Handled { handler, row, took, result });
             }
             reports.push(HandlerReport { handler: Some(entry.id.clone()), result });
         }

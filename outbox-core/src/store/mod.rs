@@ -17,7 +17,7 @@ pub use error::{StoreError, StoreErrorKind};
 use crate::{
     decide::Transition,
     envelope::MessageId,
-    row::{ClaimedRow, LeaseToken, OutboxRow, RowId, UnreadableRow},
+    row::{ClaimedRow, DeadLetter, LeaseToken, OutboxRow, RowId, UnreadableRow},
 };
 use chrono::{DateTime, Utc};
 use std::{fmt, future::Future, time::Duration};
@@ -221,7 +221,7 @@ pub struct TakenOver {
     /// Or a row that was taken over and cannot be read.
     pub unreadable: Option<UnreadableRow>,
     /// Rows that are dead now.
-    pub buried: Vec<RowId>,
+    pub buried: Vec<DeadLetter>,
 }
 
 /// What became of one claimed row.

@@ -233,14 +233,14 @@ pub(super) const DIALECT: Dialect = Dialect {
     lock_row: "SELECT id FROM {outbox} WHERE id = :id",
     row_state: "SELECT o.status, o.resolved_at IS NOT NULL AS resolved,
             COALESCE(o.lease_expires_at <= :now, FALSE) AS lease_expired,
-            EXISTS (SELECT 1 FROM {outbox} AS r WHERE r.replay_of = o.id) AS replayed, o.replay_of,
+            EXISTS (SELECT 1 FROM {outbox} AS r WHERE r.replay_of = o.id) AS replayed, o.replay_of, o.message_id,
             o.completed_handlers
           FROM {outbox} AS o WHERE o.id = :id",
     replay: "INSERT INTO {outbox} (message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version,
             ordering_key, lane, payload, headers, correlation_id, causation_id, occurred_at, completed_handlers,
             replay_of, replayed_by, replay_reason)
         SELECT :message_id, event_type, event_version, aggregate_type, aggregate_id, aggregate_version, ordering_key, lane,
-               payload, headers, correlation_id, message_id, occurred_at, :progress, id, :by, :reason
+               payload, headers, COALESCE(correlation_id, :conversation), message_id, occurred_at, :progress, id, :by, :reason
           FROM {outbox} WHERE id = :id",
     row_id: "SELECT id FROM {outbox} WHERE message_id = :message_id",
     skip_dead: "UPDATE {outbox} SET resolved_at = :now, replayed_by = :by, replay_reason = :reason WHERE id = :id AND status = 'dead'",

@@ -10,6 +10,7 @@ use crate::{
 use outbox_core::{Envelope, MessageId, fate::Fate, wake};
 use sea_orm::{DatabaseConnection, DatabaseExecutor, TransactionSession, TransactionTrait};
 use std::{any::TypeId, future::Future};
+use tracing::Instrument;
 
 /// What is saved together.
 pub(super) trait Parts<T> {
@@ -55,11 +56,19 @@ impl From<SaveError> for Failure {
     }
 }
 
+/// As [`in_transaction`], in a span of its own.
+pub(super) async fn run<C: TransactionTrait, P: Parts<C::Transaction>>(
+    db: &C,
+    parts: &mut P,
+) -> Result<(), SaveError> {
+    in_transaction(db, parts).instrument(tracing::debug_span!("outbox.save")).await
+}
+
 /// Saves in one transaction, or in a savepoint inside the caller's: a failing save then leaves nothing of itself, even
 /// when the caller goes on and commits. Wakes the relays of this process where the commit is its own.
 ///
 /// Dropped while the COMMIT is under way, the aggregates are in doubt: their next save looks for its messages first.
-pub(super) async fn run<C: TransactionTrait, P: Parts<C::Transaction>>(
+async fn in_transaction<C: TransactionTrait, P: Parts<C::Transaction>>(
     db: &C,
     parts: &mut P,
 ) -> Result<(), SaveError> {

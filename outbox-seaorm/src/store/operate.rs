@@ -20,6 +20,15 @@ struct Locked {
     status: Status,
     replay_of: Option<i64>,
     progress: Progress,
+    message_id: MessageId,
+}
+
+/// What a verb needs to know of a row.
+struct Seen {
+    status: Status,
+    replay_of: Option<i64>,
+    progress: Progress,
+    message_id: MessageId,
 }
 
 type Rule = fn(RowState) -> Result<(), Problem>;
@@ -28,12 +37,14 @@ impl OutboxOperator for SeaOrmStore {
     async fn replay(&self, replay: &Replay<'_>) -> Result<RowId, OperateError> {
         OperateError::check_texts(replay.by, replay.reason)?;
         again(|| async move {
-            let Locked { tx, mut progress, .. } = self.locked(replay.id, None, RowState::replay).await?;
+            let Locked { tx, mut progress, message_id, .. } =
+                self.locked(replay.id, None, RowState::replay).await?;
             progress.retain(|_, state| *state == HandlerState::Done && !replay.all_handlers);
             let progress = (!progress.is_empty()).then(|| serde_json::json!(progress).to_string());
             let holes = Holes::default()
                 .with("message_id", MessageId::new().as_uuid())
                 .with("progress", progress)
+                .with("conversation", message_id.to_string())
                 .with("by", replay.by)
                 .with("reason", replay.reason)
                 .with("id", replay.id.0);
@@ -142,7 +153,10 @@ impl SeaOrmStore {
     ) -> Result<Locked, OperateError> {
         let tx = self.begin().await.map_err(failed)?;
         match self.permitted(&tx, id, now, rule).await {
-            Ok((status, replay_of, progress)) => Ok(Locked { tx, status, replay_of, progress }),
+            Ok(seen) => {
+                let Seen { status, replay_of, progress, message_id } = seen;
+                Ok(Locked { tx, status, replay_of, progress, message_id })
+            }
             Err(refusal) => {
                 // A transaction that is only dropped keeps its lock for a while, and claims pass over the row.
                 tx.rollback().await.map_err(failed)?;
@@ -157,7 +171,7 @@ impl SeaOrmStore {
         id: RowId,
         now: Option<DateTime<Utc>>,
         rule: Rule,
-    ) -> Result<(Status, Option<i64>, Progress), OperateError> {
+    ) -> Result<Seen, OperateError> {
         let holes = self.dialect.at(now).with("id", id.0);
         // The state is read in a second statement: what it says of other rows must be younger than the lock.
         tx.query_one_raw(self.statement(self.dialect.lock_row, &holes)).await.map_err(failed)?;
@@ -176,7 +190,9 @@ impl SeaOrmStore {
             lease_expired: flag("lease_expired")?,
         };
         rule(state).map_err(|problem| OperateError::State { id, status, problem })?;
-        Ok((status, row.try_get("", "replay_of").map_err(failed)?, progress(&row, id)?))
+        let replay_of = row.try_get("", "replay_of").map_err(failed)?;
+        let message_id = row.try_get::<uuid::Uuid>("", "message_id").map_err(failed)?.into();
+        Ok(Seen { status, replay_of, progress: progress(&row, id)?, message_id })
     }
 
     /// Resolves a dead letter and those that it replays in turn.

@@ -3,9 +3,9 @@
 use super::{SeaOrmStore, ordered::expired_of_keys};
 use crate::convert::{claimed_row, store_error, unreadable_row};
 use outbox_core::{
-    ErrorClass, RowId, StoreError,
+    ErrorClass, StoreError,
     decide::{Expiry, LEASE_EXPIRED, decide_expired},
-    row::{ClaimedRow, UnreadableRow},
+    row::{ClaimedRow, DeadLetter, UnreadableRow},
     store::{TakeOver, TakenOver},
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult};
@@ -42,7 +42,7 @@ pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Re
                 taken.unreadable = Some(row);
                 break;
             }
-            Ended::Buried(id) => taken.buried.push(id),
+            Ended::Buried(letter) => taken.buried.push(letter),
         }
     }
     tx.commit().await.map_err(failed)?;
@@ -69,7 +69,7 @@ async fn next_expired(
 enum Ended {
     Alone(Box<ClaimedRow>),
     Unreadable(UnreadableRow),
-    Buried(RowId),
+    Buried(DeadLetter),
 }
 
 async fn end_attempt(
@@ -105,7 +105,11 @@ async fn end_attempt(
         }
         Expiry::Dead => {
             store.execute(tx, store.dialect.bury, &holes).await.map_err(failed)?;
-            Ok(Ended::Buried(id))
+            let (class, error) = (ErrorClass::LeaseExpired, LEASE_EXPIRED);
+            Ok(Ended::Buried(match &row {
+                Ok(row) => DeadLetter::of(row, class, error),
+                Err(error) => DeadLetter::unreadable(&unreadable_row(locked, 0, error)?),
+            }))
         }
     }
 }

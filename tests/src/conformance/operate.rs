@@ -50,6 +50,8 @@ pub async fn a_replay_is_a_new_message_that_is_linked_to_the_dead_one(subject: &
     assert_eq!(row.progress, [("a.done".to_owned(), HandlerState::Done)].into(), "only what is owed runs");
     assert_ne!(row.envelope.message_id, envelope.message_id);
     assert_eq!(row.envelope.causation_id, Some(envelope.message_id));
+    let conversation = envelope.message_id.to_string();
+    assert_eq!(row.envelope.correlation_id, Some(conversation), "it belongs to the dead one's conversation");
     assert_eq!((&row.envelope.payload, &row.envelope.event_type), (&envelope.payload, &envelope.event_type));
     let row = subject.row(&row.envelope).await;
     assert_eq!(row.operated, Some(Operated { by: "ann".into(), reason: Some("mended".into()) }));

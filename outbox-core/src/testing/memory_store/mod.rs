@@ -7,7 +7,7 @@ mod signals;
 use crate::{
     decide::{AttemptOutcome, Expiry, FailedAttempt, Transition, decide_expired},
     envelope::{Envelope, MessageId},
-    row::{ClaimedRow, ErrorClass, Lease, OutboxRow, RowId, Status},
+    row::{ClaimedRow, DeadLetter, ErrorClass, Lease, OutboxRow, RowId, Status},
     store::{
         Announcement, ClaimRequest, Claimed, Control, Finished, LiveRelay, Mark, MarkReport, OrderedClaim,
         OrderedRequest, OutboxStore, Pause, PauseEntry, Purge, Purged, Renewal, Renewed, StoreError,
@@ -162,7 +162,13 @@ impl OutboxStore for MemoryStore {
                 Expiry::Dead => {
                     finish(row, Status::Dead, now);
                     row.last_error = Some((entry.failed.class, entry.failed.error.clone()));
-                    taken.buried.push(row.id);
+                    taken.buried.push(DeadLetter {
+                        id: row.id,
+                        message: Some(Box::new(row.envelope.clone())),
+                        attempts: row.attempts,
+                        class: entry.failed.class,
+                        error: entry.failed.error.clone(),
+                    });
                 }
             }
             tables.record([entry], now);

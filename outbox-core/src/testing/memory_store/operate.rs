@@ -21,6 +21,7 @@ impl OutboxOperator for MemoryStore {
         let id = RowId(tables.last_id);
         let mut envelope = dead.envelope.clone();
         envelope.causation_id = Some(envelope.message_id);
+        envelope.correlation_id.get_or_insert_with(|| dead.envelope.message_id.to_string());
         envelope.message_id = MessageId::new();
         let mut row = OutboxRow::pending(id, envelope, now);
         row.replay_of = Some(dead.id);

@@ -2,6 +2,7 @@
 
 use super::Operate;
 
+// Indexes are named where old statistics would make a scan of the whole table look cheap.
 pub(crate) const OPERATE: Operate = Operate {
     walk_events: "SELECT page.event_type, page.event_version
           FROM (SELECT event_type, event_version FROM {outbox}
@@ -19,7 +20,7 @@ pub(crate) const OPERATE: Operate = Operate {
                COUNT(CASE WHEN waits = 'retrying' THEN 1 END) AS retrying, COUNT(CASE WHEN waits = 'scheduled' THEN 1 END) AS scheduled,
                COUNT(CASE WHEN waits = 'claimed' THEN 1 END) AS claimed, COUNT(CASE WHEN waits = 'expired' THEN 1 END) AS expired,
                MIN(created_at) AS oldest,
-               (SELECT u.available_at FROM {outbox} AS u
+               (SELECT u.available_at FROM {outbox} AS u FORCE INDEX ({name:outbox_live})
                  WHERE u.finished_at IS NULL AND u.event_type = :event_type AND u.event_version = :event_version
                    AND u.lane IS NULL AND u.lease_token IS NULL
                  ORDER BY u.lane, u.available_at, u.id LIMIT 1) AS unordered,
@@ -37,7 +38,7 @@ pub(crate) const OPERATE: Operate = Operate {
                     WHEN available_at > :now THEN 'scheduled'
                     WHEN replay_of IS NULL AND ordering_key IN (SELECT k FROM blocked) THEN 'blocked'
                     ELSE 'ready' END AS waits
-                  FROM {outbox}
+                  FROM {outbox} FORCE INDEX ({name:outbox_live})
                  WHERE finished_at IS NULL AND event_type = :event_type AND event_version = :event_version
                  LIMIT :limit) AS counted",
     dead_letters: "SELECT event_type, event_version, error_class, COUNT(*) AS n, MIN(finished_at) AS since

@@ -27,11 +27,22 @@ pub(crate) const OPERATE: Operate = Operate {
                  WHERE u.finished_at IS NULL AND u.event_type = :event_type AND u.event_version = :event_version
                    AND u.lane IS NULL AND u.lease_token IS NULL
                  ORDER BY u.lane, u.available_at, u.id LIMIT 1) AS unordered,
-               (SELECT MIN(f.available_at) FROM {lanes} AS l
+               (WITH RECURSIVE walk (lane) AS (
+                    (SELECT lane FROM {outbox}
+                      WHERE finished_at IS NULL AND event_type = :event_type AND event_version = :event_version AND lane >= 0
+                      ORDER BY lane LIMIT 1)
+                    UNION ALL
+                    SELECT next.lane FROM walk
+                     CROSS JOIN LATERAL (
+                        SELECT lane FROM {outbox}
+                         WHERE finished_at IS NULL AND event_type = :event_type AND event_version = :event_version
+                           AND lane > walk.lane
+                         ORDER BY lane LIMIT 1) AS next)
+                SELECT MIN(f.available_at) FROM walk
                  CROSS JOIN LATERAL (
                     SELECT o.available_at FROM {outbox} AS o
                      WHERE o.finished_at IS NULL AND o.event_type = :event_type AND o.event_version = :event_version
-                       AND o.lane = l.lane AND o.lease_token IS NULL
+                       AND o.lane = walk.lane AND o.lease_token IS NULL
                        AND (o.replay_of IS NOT NULL OR o.ordering_key NOT IN (SELECT k FROM blocked))
                      ORDER BY o.lane, o.available_at, o.id LIMIT 1) AS f) AS ordered
           FROM (SELECT created_at, CASE
