@@ -12,6 +12,7 @@ use tokio::time::{interval, timeout};
 
 type OnSignals = Box<dyn Fn(&Signals) + Send + Sync>;
 type OnLag = Box<dyn Fn(&Signals, Lag) + Send + Sync>;
+type OnFailure = Box<dyn Fn(&StoreError) + Send + Sync>;
 
 /// Watches an outbox, beside its relays; one for each outbox is enough, and more do no harm.
 ///
@@ -33,7 +34,7 @@ pub struct Monitor<S> {
     every: Duration,
     on_signals: Vec<OnSignals>,
     on_lag: Vec<(Duration, OnLag)>,
-    on_failure: Vec<Box<dyn Fn(&StoreError) + Send + Sync>>,
+    on_failure: Vec<OnFailure>,
 }
 
 /// Whether rows are late.

@@ -2,7 +2,7 @@ use outbox_core::{
     Envelope, ErrorClass, MessageId, OutboxStore, Relay, Router,
     decide::{AttemptOutcome, FailedAttempt, Transition},
     row::Progress,
-    store::OutboxOperator,
+    store::{EventSignals, OutboxOperator},
 };
 use outbox_seaorm::SeaOrmStore;
 use outbox_tests::{
@@ -176,7 +176,7 @@ async fn cost_of_signals(database: &TestDatabase) -> Option<i64> {
     let before = rows_read(&db).await;
     statements.take();
     let signals = store.signals(at(0)).await.unwrap();
-    assert_eq!((signals.total(|event| event.ready), signals.total(|event| event.dead_letters())), (3, 1));
+    assert_eq!((signals.total(|event| event.ready), signals.total(EventSignals::dead_letters)), (3, 1));
     let sent = statements.take_filled();
     let cost = match database.backend {
         Backend::MySql => Some(rows_read(&db).await - before),

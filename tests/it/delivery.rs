@@ -40,6 +40,7 @@ for_each_database! {
     resolved_dead_letters_are_purged_only_when_asked,
     one_purge_runs_at_a_time,
     relays_know_of_each_other_while_they_run,
+    a_row_that_was_left_behind_is_not_taken_over_while_its_event_is_paused,
 }
 
 fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
@@ -379,4 +380,47 @@ async fn a_lease_that_cannot_be_renewed_ends_the_handler_with_it() {
     assert_eq!(store.history()[0].failed.class, ErrorClass::LeaseExpired);
     let (lease_ends, deadline) = deadline.lock().unwrap().unwrap();
     assert!(deadline > lease_ends && deadline <= Instant::now() + timeout);
+}
+
+async fn a_row_that_was_left_behind_is_not_taken_over_while_its_event_is_paused(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    let envelope = placed(1);
+    subject.append(std::slice::from_ref(&envelope)).await;
+    claim(&subject, 1, at(-1_000)).await;
+    let accept = |_: OrderPlaced| async { Ok::<(), HandlerError>(()) };
+    let relay = relay(database, Router::builder().on("tests.accept", accept).build().unwrap());
+    for pause in
+        [Pause::Event("orders.order-placed".into()), Pause::Handler("tests.accept".into()), Pause::All]
+    {
+        subject.store().pause(&pause, "ann", None).await.unwrap();
+        assert_eq!(relay.pass_at(at(0)).await.unwrap().claimed, 0, "{pause} is paused");
+        subject.store().resume(&pause).await.unwrap();
+    }
+    let report = relay.pass_at(at(0)).await.unwrap();
+    assert_eq!((report.taken_over, report.dispatched), (1, 1));
+}
+
+/// The relay's own view of a lease begins before the claim is sent: it must end no later than the database's.
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_was_long_on_its_way_has_used_up_its_lease() {
+    let store = MemoryStore::default();
+    store.append(&placed_many(2)).unwrap();
+    let config = RelayConfig::default();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let handle = move |_: OrderPlaced| {
+        counted.fetch_add(1, SeqCst);
+        async { Ok::<(), HandlerError>(()) }
+    };
+    let router = Router::builder().on("tests.handle", handle).build().unwrap();
+    let slow = Interposed::with_slow_claims(store.clone(), config.lease);
+    let report = Relay::new(slow, router.clone()).with_config(config.clone()).pass().await.unwrap();
+    assert_eq!(
+        (report.claimed, report.released, calls.load(SeqCst)),
+        (2, 2, 0),
+        "too little of the lease is left"
+    );
+    let report =
+        Relay::new(Interposed::with_slow_claims(store, config.lease / 4), router).pass().await.unwrap();
+    assert_eq!((report.dispatched, calls.load(SeqCst)), (2, 2));
 }

@@ -1,20 +1,26 @@
-use outbox_core::{HandlerError, Relay, RelayConfig, Router};
+use outbox_core::{
+    HandlerError, Relay, RelayConfig, Router,
+    decide::{AttemptOutcome, Transition},
+    store::MarkReport,
+};
 use outbox_seaorm::SeaOrmStore;
 use outbox_tests::{
-    database::{Backend, TestDatabase},
+    conformance::{claim, mark},
+    database::{Backend, TestDatabase, connect},
     entities::Order,
     events::{OrderPlaced, placed_many},
     for_each_database,
     subject::{Sql, Subject},
     wait::until,
 };
-use sea_orm::{ConnectionTrait, Statement};
+use sea_orm::{ConnectionTrait, Statement, TransactionTrait};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 for_each_database! {
     a_relay_works_read_committed_whatever_the_servers_default_is,
     producers_and_relays_are_not_in_each_others_way,
+    a_mark_that_is_the_victim_of_a_deadlock_is_written_all_the_same,
 }
 
 fn relay(db: sea_orm::DatabaseConnection, name: &str) -> Relay<SeaOrmStore> {
@@ -97,4 +103,47 @@ async fn producers_and_relays_are_not_in_each_others_way(database: &TestDatabase
         relay.await.unwrap().unwrap();
     }
     assert_eq!(database.count("outbox WHERE attempts <> 1").await, 0);
+}
+
+/// How many sessions of this database wait for a row.
+async fn waiting(database: &TestDatabase) -> i64 {
+    // InnoDB tells the same again to whoever asks more often than every 0.1 s.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    database
+        .count(match database.backend {
+            Backend::MySql => {
+                "information_schema.innodb_trx AS t JOIN information_schema.processlist AS p
+                     ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()"
+            }
+            _ => "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        })
+        .await
+}
+
+async fn a_mark_that_is_the_victim_of_a_deadlock_is_written_all_the_same(database: &TestDatabase) {
+    if !database.backend.has_concurrent_writers() {
+        return; // One writer at a time: nobody waits for anybody who waits.
+    }
+    let subject = Sql::new(database);
+    subject.append(&placed_many(30)).await;
+    let (token, rows) = claim(&subject, 30, None).await;
+    let (first, last) = (rows[0].clone(), rows[29].clone());
+    let db = connect(&database.url, 1).await;
+    // PostgreSQL ends whoever looks first; MySQL whoever has changed less.
+    let _ = db.execute_unprepared("SET deadlock_timeout = '60s'").await;
+    let tx = db.begin().await.unwrap();
+    let change = |which: String| format!("UPDATE outbox SET correlation_id = 'x' WHERE id {which}");
+    tx.execute_unprepared(&change(format!("> {}", first.id))).await.unwrap();
+    let marking = tokio::spawn({
+        let (database, first, last) = (Sql::new(database), first.clone(), last.clone());
+        async move {
+            let later = Transition::Retry { delay: Duration::ZERO, outcome: AttemptOutcome::default() };
+            mark(&database, token, &[first, last], &later, None).await
+        }
+    });
+    until("the mark waits for the last row", async || waiting(database).await == 1).await;
+    tx.execute_unprepared(&change(format!("= {}", first.id))).await.expect("the mark is the victim");
+    tx.rollback().await.unwrap();
+    assert_eq!(marking.await.unwrap(), MarkReport { marked: 2, lost: 0 });
+    db.close().await.unwrap();
 }

@@ -1,3 +1,5 @@
+#![allow(clippy::float_cmp)] // Counts, which floats hold exactly.
+
 use opentelemetry::{
     KeyValue,
     metrics::MeterProvider,

@@ -8,7 +8,7 @@ use outbox_core::{
         Purged, Renewal, Renewed, StoreErrorKind, TakeOver, TakenOver,
     },
 };
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// What a store is asked.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,7 @@ impl Asked<'_> {
 pub struct Interposed<S> {
     store: S,
     judge: Arc<dyn Fn(Asked<'_>) -> Option<StoreErrorKind> + Send + Sync>,
+    claims_take: Duration,
 }
 
 impl<S> Interposed<S> {
@@ -69,7 +70,12 @@ impl<S> Interposed<S> {
         store: S,
         judge: impl Fn(Asked<'_>) -> Option<StoreErrorKind> + Send + Sync + 'static,
     ) -> Self {
-        Self { store, judge: Arc::new(judge) }
+        Self { store, judge: Arc::new(judge), claims_take: Duration::ZERO }
+    }
+
+    /// Answers of claims are so long on their way.
+    pub fn with_slow_claims(store: S, claims_take: Duration) -> Self {
+        Self { store, judge: Arc::new(|_| None), claims_take }
     }
 
     fn ask(&self, asked: Asked<'_>) -> Result<&S, StoreError> {
@@ -91,18 +97,21 @@ impl<S: OutboxStore> OutboxStore for Interposed<S> {
     async fn claim(&self, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
         let claimed = self.ask(Asked::Claim)?.claim(request).await?;
         self.ask(Asked::Claimed)?;
+        tokio::time::sleep(self.claims_take).await;
         Ok(claimed)
     }
 
     async fn claim_ordered(&self, request: &OrderedRequest<'_>) -> Result<OrderedClaim, StoreError> {
         let claimed = self.ask(Asked::ClaimOrdered)?.claim_ordered(request).await?;
         self.ask(Asked::ClaimedOrdered)?;
+        tokio::time::sleep(self.claims_take).await;
         Ok(claimed)
     }
 
     async fn take_over(&self, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
         let taken = self.ask(Asked::TakeOver)?.take_over(request).await?;
         self.ask(Asked::TakenOver)?;
+        tokio::time::sleep(self.claims_take).await;
         Ok(taken)
     }
 

@@ -3,6 +3,7 @@
 use super::names::{self, MetricInfo};
 use crate::{
     observe::{Observed, RowEnd, written_events},
+    row::ErrorClass,
     store::{EventSignals, Signals},
 };
 use opentelemetry::{
@@ -120,7 +121,7 @@ impl Instruments {
                 self.claim_duration.record(took.as_secs_f64(), &[]);
             }
             Observed::Handled { handler, row, took, result } => {
-                let outcome = result.map_or_else(|class| class.as_str(), |()| "done");
+                let outcome = result.map_or_else(ErrorClass::as_str, |()| "done");
                 let labels = [
                     KeyValue::new("event", row.envelope.logical_name()),
                     KeyValue::new("handler", handler.to_owned()),
@@ -132,7 +133,7 @@ impl Instruments {
             Observed::Ended(end) => self.ended(end),
             Observed::LeasesLost { rows } => self.leases_lost.add(rows, &[]),
             Observed::StoreFailed { doing, .. } => {
-                self.store_failures.add(1, &[KeyValue::new("doing", doing)])
+                self.store_failures.add(1, &[KeyValue::new("doing", doing)]);
             }
         }
     }

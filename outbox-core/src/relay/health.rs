@@ -1,6 +1,6 @@
 //! Whether a relay does its work.
 
-use crate::store::StoreError;
+use crate::{clock::now, store::StoreError};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -54,7 +54,7 @@ impl RelayHealth {
         if state.running == 0 {
             return HealthStatus::Stopped;
         }
-        if let Some(since) = state.busy_since.filter(|since| since.elapsed() > STALLED_AFTER) {
+        if let Some(since) = state.busy_since.filter(|since| now().duration_since(*since) > STALLED_AFTER) {
             return HealthStatus::Stalled { since };
         }
         match state.failing.values().min_by_key(|(since, _)| *since) {
@@ -86,14 +86,14 @@ impl RelayHealth {
         match result {
             Ok(_) => drop(state.failing.remove(doing)),
             Err(error) => {
-                let since = state.failing.get(doing).map_or_else(Instant::now, |(since, _)| *since);
+                let since = state.failing.get(doing).map_or_else(now, |(since, _)| *since);
                 state.failing.insert(doing, (since, error.to_string()));
             }
         }
     }
 
     pub(crate) fn busy(&self, busy: bool) {
-        self.lock().busy_since = busy.then(Instant::now);
+        self.lock().busy_since = busy.then(now);
     }
 }
 
@@ -114,6 +114,19 @@ impl Drop for Started {
 mod tests {
     use super::*;
     use crate::store::StoreErrorKind;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_is_busy_with_one_thing_for_too_long_is_stalled() {
+        let health = RelayHealth::default();
+        let _started = health.started();
+        health.busy(true);
+        tokio::time::advance(STALLED_AFTER).await;
+        assert!(health.is_healthy());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(matches!(health.status(), HealthStatus::Stalled { .. }));
+        health.busy(false);
+        assert!(health.is_healthy());
+    }
 
     #[test]
     fn a_relay_is_healthy_while_it_runs_and_the_database_answers() {

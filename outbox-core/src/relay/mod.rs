@@ -151,7 +151,8 @@ impl<S: OutboxStore> Relay<S> {
             tokio::time::sleep(KEEPER_PATIENCE).await;
         };
         tokio::select! {
-            () = keeper.run(stopped) => {}
+            // Boxed, so that whoever runs a relay need not carry all of it in a future of their own.
+            () = Box::pin(keeper.run(stopped)) => {}
             () = work => {}
         }
         Ok(())
