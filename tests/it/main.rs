@@ -92,6 +92,9 @@ mod observe;
 /// OpenTelemetry: metrics that exist, alerts that use them, traces that go on.
 mod otel;
 
+/// Many relays, producers, purges and operators at once; ids of any size.
+mod together;
+
 /// Outboxes that were dumped and restored, and backlogs after an outage.
 mod backlog;
 

@@ -478,3 +478,14 @@ fn a_concept_has_one_word() {
     }
     none("one word a concept", &found);
 }
+
+#[test]
+fn the_applications_clock_is_read_where_an_event_is_raised_and_where_its_age_is_told() {
+    let reads = |file: &File| {
+        code(&file.text)
+            .any(|(_, line)| line.contains(word!("Utc::" "now(")) || line.contains(word!("System" "Time")))
+    };
+    let found: Vec<_> = sources().filter(|file| !file.path.contains("/testing/")).filter(reads).collect();
+    let found: Vec<_> = found.into_iter().map(|file| file.path).collect();
+    assert_eq!(found, ["outbox-core/src/envelope.rs", "outbox-core/src/observe.rs"]);
+}
