@@ -105,7 +105,8 @@ pub enum Transition {
 /// What a row keeps of an attempt that did not end it well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttemptOutcome {
-    /// Handlers that do not run again; all others are owed. Progress only grows: an empty one leaves what there is.
+    /// Handlers that do not run again; all others are owed. It is added to what the row has: progress only grows, and what
+    /// is stored stays, because a handler with a transaction of its own may have written it meanwhile.
     pub progress: Progress,
     /// What failed in this attempt, for the history.
     pub failed: Vec<FailedAttempt>,

@@ -11,7 +11,8 @@
 //!    [`hooks`]: events of plain entities;
 //! 2. [`migration`], [`TableNames`]: the tables;
 //! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row;
-//! 4. [`Inbox`]: the consumer's memory, so that a repeated message has no second effect.
+//! 4. [`Tx`], [`Transactions`]: a transaction for a handler, so that its effect in this database happens once;
+//! 5. [`Inbox`]: the consumer's memory, so that a repeated message has no second effect.
 //!
 //! # Features
 //!
@@ -39,7 +40,8 @@ mod tables;
 mod convert;
 mod store;
 
-// consume
+// handle
+mod handle;
 mod inbox;
 
 // SQL
@@ -51,6 +53,7 @@ pub mod __private;
 
 pub use append::{Appended, Outbox, Transaction, append};
 pub use error::SaveError;
+pub use handle::{Transactions, Tx};
 pub use inbox::{Inbox, InboxError, InboxPurge, Once};
 pub use migration::{migrate, migrations, migrations_for};
 pub use outbox_core::EventBuffer;

@@ -100,3 +100,6 @@ mod backlog;
 
 /// Failures that were found by attacking the delivery, and must not come back.
 mod attack;
+
+/// Handlers with a transaction of their own, in relays that are killed for real.
+mod kill;

@@ -3,7 +3,7 @@
 use crate::{
     cause::{self, Cause},
     envelope::{Envelope, MessageId},
-    row::ClaimedRow,
+    row::{ClaimedRow, LeaseToken},
 };
 use chrono::{DateTime, Utc};
 use std::{
@@ -20,16 +20,17 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct MessageContext {
     row: Arc<ClaimedRow>,
-    timing: Timing,
+    hold: Hold,
     deadline: Instant,
     cause: Arc<Cause>,
 }
 
 const CENTURY: Duration = Duration::from_hours(24 * 36_500);
 
-/// Until when a claimed row is ours, by this process's monotonic clock.
+/// Under which claim a row is ours, and until when by this process's monotonic clock.
 #[derive(Clone, Debug)]
-pub(crate) struct Timing {
+pub(crate) struct Hold {
+    pub(crate) token: LeaseToken,
     /// End of the lease; it moves when the lease is renewed or lost.
     pub(crate) lease_ends: watch::Receiver<Instant>,
     /// The longest that one handler may take.
@@ -37,10 +38,10 @@ pub(crate) struct Timing {
 }
 
 impl MessageContext {
-    pub(crate) fn new(row: Arc<ClaimedRow>, timing: Timing) -> Self {
+    pub(crate) fn new(row: Arc<ClaimedRow>, hold: Hold) -> Self {
         let deadline = crate::clock::now();
         let cause = Arc::new(row.envelope.cause());
-        Self { row, timing, deadline, cause }.for_next_call()
+        Self { row, hold, deadline, cause }.for_next_call()
     }
 
     pub(crate) fn cause(&self) -> &Arc<Cause> {
@@ -51,12 +52,12 @@ impl MessageContext {
     pub(crate) fn for_next_call(mut self) -> Self {
         let now = crate::clock::now();
         // A century stands for a timeout that no clock can express.
-        self.deadline = now.checked_add(self.timing.handler_timeout).unwrap_or(now + CENTURY);
+        self.deadline = now.checked_add(self.hold.handler_timeout).unwrap_or(now + CENTURY);
         self
     }
 
-    pub(crate) fn timing(&self) -> &Timing {
-        &self.timing
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.hold
     }
 
     pub(crate) fn row(&self) -> &ClaimedRow {
@@ -161,6 +162,6 @@ impl MessageContext {
     /// When the lease of the row ends, as far as is known now: an effect that starts later may meet another owner's. The
     /// relay renews the lease while the handler runs; when it cannot, the call is cut off at this time.
     pub fn lease_ends(&self) -> Instant {
-        *self.timing.lease_ends.borrow()
+        *self.hold.lease_ends.borrow()
     }
 }

@@ -40,6 +40,12 @@ impl HandlerError {
         Self { class: ErrorClass::Uncertain, retry_after: None, source: error.into() }
     }
 
+    /// The row's lease was lost while it was handled, so nothing of the handling may stay; somebody else owns the row. For
+    /// implementations of [`Finish`](super::Finish).
+    pub fn lease_lost(error: impl Into<Source>) -> Self {
+        Self { class: ErrorClass::LeaseExpired, retry_after: None, source: error.into() }
+    }
+
     pub(crate) fn decode(error: impl Into<Source>) -> Self {
         Self { class: ErrorClass::Decode, retry_after: None, source: error.into() }
     }

@@ -1,6 +1,6 @@
 //! The arguments of a handler.
 
-use super::{HandlerError, MessageContext};
+use super::{Finish, Handled, HandlerError, MessageContext, finish::Slot};
 use std::{
     any::{Any, TypeId, type_name},
     collections::HashMap,
@@ -11,13 +11,34 @@ use std::{
 /// One call of a handler: what its arguments are built from.
 #[derive(Clone, Debug)]
 pub struct Call {
+    handler: Arc<str>,
     context: MessageContext,
     states: Arc<States>,
+    slot: Slot,
 }
 
 impl Call {
-    pub(crate) fn new(context: MessageContext, states: Arc<States>) -> Self {
-        Self { context, states }
+    pub(crate) fn new(handler: Arc<str>, context: MessageContext, states: Arc<States>) -> Self {
+        Self { handler, context, states, slot: Slot::default() }
+    }
+
+    /// The same call with nothing begun.
+    pub(super) fn anew(&self) -> Self {
+        Self { slot: Slot::default(), ..self.clone() }
+    }
+
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub(super) fn handled(&self) -> Handled {
+        let (row, token) = (self.context.row().id, self.context.hold().token);
+        Handled { row, token, handler: self.handler.clone() }
+    }
+
+    /// Id of the handler that is called.
+    pub fn handler_id(&self) -> &str {
+        &self.handler
     }
 
     /// The message that is being handled.
@@ -28,6 +49,16 @@ impl Call {
     /// The state of type `T` that the router was given.
     pub fn state<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.states.get::<T>()
+    }
+
+    /// Registers what is to be done when the handler has succeeded, or returns what was registered before: all arguments
+    /// of a call that ask for an `F` share it.
+    ///
+    /// # Errors
+    ///
+    /// When another type of step is registered already: the two could not be done as one.
+    pub fn finish_with<F: Finish>(&self, make: impl FnOnce() -> F) -> Result<Arc<F>, HandlerError> {
+        self.slot.get_or_make(make)
     }
 }
 
@@ -58,8 +89,7 @@ pub trait FromMessage: Sized + Send {
     /// A handler error: the handler then does not run and the attempt fails with it.
     fn from_message(call: &Call) -> Result<Self, HandlerError>;
 
-    /// What the router must have been given.
-    #[doc(hidden)]
+    /// What the router must have been given, or it cannot be built.
     fn requires() -> Option<Requirement> {
         None
     }
@@ -83,7 +113,7 @@ impl<T: Clone + Send + Sync + 'static> FromMessage for State<T> {
     }
 
     fn requires() -> Option<Requirement> {
-        Some(Requirement { type_id: TypeId::of::<T>(), type_name: type_name::<T>() })
+        Some(Requirement::state::<T>())
     }
 }
 
@@ -92,6 +122,13 @@ impl<T: Clone + Send + Sync + 'static> FromMessage for State<T> {
 pub struct Requirement {
     type_id: TypeId,
     pub(crate) type_name: &'static str,
+}
+
+impl Requirement {
+    /// A state of this type.
+    pub fn state<T: 'static>() -> Self {
+        Self { type_id: TypeId::of::<T>(), type_name: type_name::<T>() }
+    }
 }
 
 /// The states of a router, one of each type.

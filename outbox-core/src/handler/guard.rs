@@ -27,7 +27,7 @@ pub(crate) type Outcome = Result<(), Failure>;
 /// error is written or dropped. So does the deadline. All of it runs within the message that it handles.
 pub(crate) async fn guarded(run: &Run, call: Call) -> Outcome {
     let deadline = call.context().deadline();
-    let mut lease_ends = call.context().timing().lease_ends.clone();
+    let mut lease_ends = call.context().hold().lease_ends.clone();
     if crate::clock::now() >= *lease_ends.borrow() {
         return Err(lease_ended("before the handler could start"));
     }

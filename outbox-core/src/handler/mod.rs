@@ -3,17 +3,20 @@
 mod context;
 mod error;
 mod extract;
+mod finish;
 mod guard;
 mod registry;
 
 pub use context::MessageContext;
 pub use error::{HandlerError, ResultExt};
 pub use extract::{Call, FromMessage, State};
+pub use finish::{Finish, Handled};
 pub use registry::{HandlerDescriptor, Source};
 
-pub(crate) use context::Timing;
+pub(crate) use context::Hold;
 pub use extract::Requirement;
 pub(crate) use extract::States;
+pub(crate) use finish::started;
 pub(crate) use guard::{Run, guarded};
 pub(crate) use registry::discovered;
 

@@ -4,7 +4,7 @@ use super::{config::RelayConfig, leases::Leases};
 use crate::{
     backoff::RetryPolicy,
     decide::{Failure, HandlerReport, Transition, decide},
-    handler::Timing,
+    handler::Hold,
     observe::Observers,
     router::{Gates, Reports, Router},
     row::{ClaimedRow, ErrorClass, LeaseToken},
@@ -113,7 +113,7 @@ impl InFlight {
         let row = Arc::new(row);
         let reports = Reports::default();
         let (ends, lease_ends_watch) = watch::channel(lease_ends);
-        let timing = Timing { lease_ends: lease_ends_watch, handler_timeout: self.handler_timeout };
+        let hold = Hold { token, lease_ends: lease_ends_watch, handler_timeout: self.handler_timeout };
         let latest = lease_ends.checked_sub(self.lease / 2).unwrap_or(lease_ends);
         let key = (row.id, token);
         let (leases, gates, observers) = (self.leases.clone(), self.gates.clone(), self.observers.clone());
@@ -129,7 +129,7 @@ impl InFlight {
                 return TaskEnd::TooLate;
             }
             let _held = leases.hold(key, ends);
-            router.dispatch(row.clone(), timing, (&gates, &observers), &reports).await;
+            router.dispatch(row.clone(), hold, (&gates, &observers), &reports).await;
             let is_done = || decide(&row, &reports.so_far(), &retry, 0.0) == Transition::Dispatched;
             if let Some(next) = place.next.filter(|_| is_done()) {
                 // Nobody may be waiting any more.

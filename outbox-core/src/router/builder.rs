@@ -3,7 +3,10 @@
 use super::{Entry, EventFacts, Router, RouterError, RouterErrors, names};
 use crate::{
     event::{OutboxEvent, catalog},
-    handler::{ByStruct, EventHandler, Handler, HandlerError, Requirement, Source, States, discovered},
+    handler::{
+        ByStruct, Call, EventHandler, Handler, HandlerError, Requirement, Run, Source, States, discovered,
+        started,
+    },
     store::Route,
 };
 use std::{
@@ -103,7 +106,7 @@ impl RouterBuilder {
             reads: H::Event::reads,
         };
         // The only code that is compiled per handler; everything around it knows no types.
-        let run: Box<crate::handler::Run> = Box::new(move |call| {
+        let run: Box<Run> = Box::new(move |call| {
             let envelope = &call.context().row().envelope;
             let event =
                 H::Event::decode(envelope.event_version, &envelope.payload).map_err(HandlerError::decode)?;
@@ -117,10 +120,11 @@ impl RouterBuilder {
         id: &str,
         source: Source,
         event: EventFacts,
-        run: Box<crate::handler::Run>,
+        handler: Box<Run>,
         requires: Vec<Requirement>,
     ) {
-        self.entries.push((Entry { id: id.to_owned(), source, event, run }, requires));
+        let run = Box::new(move |call: &Call| started(&*handler, call));
+        self.entries.push((Entry { id: id.into(), source, event, run }, requires));
     }
 
     /// Checks everything and builds the router.
@@ -172,7 +176,7 @@ fn ignored_errors(entries: &[(Entry, Vec<Requirement>)], route: &Route, source: 
         entry.event.names().any(|name| name == route.event_type) && (entry.event.reads)(route.event_version)
     };
     let error = |entry: &Entry| RouterError::Ignored {
-        id: entry.id.clone(),
+        id: entry.id.to_string(),
         event: route.to_string(),
         sources: [entry.source, source],
     };
@@ -191,11 +195,11 @@ fn entry_errors(entry: &Entry, requirements: &[Requirement], states: &States) ->
     let Entry { id, source, .. } = entry;
     let mut errors = Vec::new();
     if let Err(reason) = check_id(id) {
-        errors.push(RouterError::InvalidId { id: id.clone(), source: *source, reason });
+        errors.push(RouterError::InvalidId { id: id.to_string(), source: *source, reason });
     }
     let missing = requirements.iter().filter(|requirement| !states.meets(requirement));
     errors.extend(missing.map(|requirement| RouterError::MissingState {
-        id: id.clone(),
+        id: id.to_string(),
         source: *source,
         state: requirement.type_name,
     }));
@@ -207,7 +211,7 @@ fn id_errors(entries: &[(Entry, Vec<Requirement>)], expected: Vec<(String, Sourc
     let mut errors = Vec::new();
     for (Entry { id, source, .. }, _) in entries {
         if let Some(first) = seen.insert(id, *source) {
-            errors.push(RouterError::DuplicateHandler { id: id.clone(), sources: [first, *source] });
+            errors.push(RouterError::DuplicateHandler { id: id.to_string(), sources: [first, *source] });
         }
     }
     let missing = expected.into_iter().filter(|(id, _)| !seen.contains_key(id.as_str()));

@@ -14,7 +14,7 @@ pub enum RouterError {
         /// Both places.
         sources: [Source; 2],
     },
-    /// A handler takes a state that was not given.
+    /// A handler needs a state that was not given.
     MissingState {
         /// The handler.
         id: String,
@@ -99,7 +99,7 @@ impl fmt::Display for RouterError {
             }
             Self::MissingState { id, source, state } => write!(
                 f,
-                "handler {id:?} ({source}) takes State<{state}>, but the router was given no such state; add .state(...)"
+                "handler {id:?} ({source}) needs a state of type {state}, but the router was given none; add .state(...)"
             ),
             Self::DuplicateState { state, source } => {
                 write!(

@@ -14,7 +14,7 @@ pub use errors::{RouterError, RouterErrors};
 
 use crate::{
     decide::{Failure, HandlerReport},
-    handler::{Call, MessageContext, Source, States, Timing, guarded},
+    handler::{Call, Hold, MessageContext, Run, Source, States, guarded},
     observe::{Observed, Observers},
     row::{ClaimedRow, ErrorClass},
     store::{HandlerSets, Route},
@@ -43,10 +43,10 @@ pub struct Router {
 
 /// One registered handler.
 pub(crate) struct Entry {
-    id: String,
+    id: Arc<str>,
     source: Source,
     event: EventFacts,
-    run: Box<crate::handler::Run>,
+    run: Box<Run>,
 }
 
 /// What the router needs to know of a handler's event.
@@ -108,7 +108,7 @@ impl Router {
     pub fn handlers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let own = |name: &'static str, index: &usize| {
             let entry = &self.entries[*index];
-            (entry.event.event_type == name).then_some((name, entry.id.as_str()))
+            (entry.event.event_type == name).then_some((name, &*entry.id))
         };
         self.by_name
             .iter()
@@ -122,7 +122,7 @@ impl Router {
 
     /// The ids of the handlers that read a name and version.
     pub(crate) fn readers(&self, route: &Route) -> impl Iterator<Item = &str> {
-        self.named(route.event_type, route.event_version).map(|entry| entry.id.as_str())
+        self.named(route.event_type, route.event_version).map(|entry| &*entry.id)
     }
 
     /// The handlers that read a version of a stored name, in the order in which they were registered.
@@ -147,20 +147,20 @@ impl Router {
     pub(crate) async fn dispatch(
         &self,
         row: Arc<ClaimedRow>,
-        timing: Timing,
+        hold: Hold,
         (gates, observers): (&Gates, &Observers),
         reports: &Reports,
     ) {
-        let context = MessageContext::new(row, timing);
+        let context = MessageContext::new(row, hold);
         let row = context.row();
         let readers: Vec<_> = self.named(&row.envelope.event_type, row.envelope.event_version).collect();
         if readers.is_empty() {
             return reports.push(self.without_handlers(row));
         }
-        for entry in readers.into_iter().filter(|entry| !row.progress.contains_key(&entry.id)) {
+        for entry in readers.into_iter().filter(|entry| !row.progress.contains_key(&*entry.id)) {
             let mut result = gates.admit(&entry.id);
             if result.is_ok() {
-                let call = Call::new(context.clone().for_next_call(), self.states.clone());
+                let call = Call::new(entry.id.clone(), context.clone().for_next_call(), self.states.clone());
                 let started = Instant::now();
                 result = guarded(&*entry.run, call).instrument(entry.span(row)).await;
                 gates.reported(&entry.id, &mut result);
@@ -168,7 +168,7 @@ impl Router {
                 let result = result.as_ref().map_err(|failure| failure.class).copied();
                 observers.tell(&Observed::Handled { handler, row, took, result });
             }
-            reports.push(HandlerReport { handler: Some(entry.id.clone()), result });
+            reports.push(HandlerReport { handler: Some(entry.id.to_string()), result });
         }
     }
 

@@ -30,6 +30,37 @@ pub(crate) fn fault(error: &DbErr) -> Fault {
     }
 }
 
+/// Whether the database has undone the whole transaction with this error, so that what is sent next is outside of it.
+/// PostgreSQL does not: it refuses everything until the rollback.
+pub(crate) fn undoes_transaction(error: &DbErr) -> bool {
+    let Some(error) = database_error(error) else { return false };
+    match mysql_number(error) {
+        // deadlock
+        Some(number) => number == 1213,
+        // SQLITE_NOMEM, SQLITE_INTERRUPT, SQLITE_IOERR, SQLITE_FULL: it may have, which it does not tell.
+        None => error.code().is_some_and(|code| matches!(&*code, "7" | "9" | "10" | "13")),
+    }
+}
+
+/// Whether the savepoint that was to be released is not there, or the whole transaction.
+pub(crate) fn has_no_savepoint(error: &DbErr) -> bool {
+    let Some(error) = database_error(error) else { return false };
+    match mysql_number(error) {
+        Some(number) => number == 1305,
+        // invalid_savepoint_specification, no_active_sql_transaction; SQLite has nothing better than SQLITE_ERROR
+        None => error.code().is_some_and(|code| matches!(&*code, "3B001" | "25P01" | "1")),
+    }
+}
+
+fn database_error(error: &DbErr) -> Option<&dyn sqlx::error::DatabaseError> {
+    match error {
+        DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)) => {
+            error.as_database_error()
+        }
+        _ => None,
+    }
+}
+
 fn driver_fault(error: &sqlx::Error) -> Fault {
     match error {
         sqlx::Error::Database(error) => match mysql_number(&**error) {

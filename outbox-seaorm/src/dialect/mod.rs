@@ -7,7 +7,7 @@ mod operate;
 mod postgres;
 mod sqlite;
 
-pub(crate) use fault::{Fault, fault};
+pub(crate) use fault::{Fault, fault, has_no_savepoint, undoes_transaction};
 use operate::Operate;
 
 use crate::sql::{Hole, Holes};
@@ -77,6 +77,10 @@ pub(crate) struct Dialect {
     pub(crate) record_failed: &'static str,
     /// Marks rows for retry or dead, under their token.
     pub(crate) mark_failed: &'static str,
+    /// Adds a handler to the progress of a row under its token, unless the handler is in it.
+    pub(crate) finish_handler: &'static str,
+    /// The progress of a row under its token.
+    pub(crate) own_progress: &'static str,
     /// Locks the purge, unless somebody else has.
     pub(crate) lock_purge: &'static str,
     /// Deletes dispatched rows.

@@ -182,9 +182,16 @@ pub(super) const DIALECT: Dialect = Dialect {
                o.finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                o.status = m.status, o.attempts = GREATEST(o.attempts - m.given_back, 0),
                o.claimed_by = NULL, o.lease_token = NULL, o.lease_expires_at = NULL, o.isolated = FALSE,
-               o.completed_handlers = COALESCE(m.progress, o.completed_handlers), o.error_class = COALESCE(m.class, o.error_class),
+               o.completed_handlers = CASE WHEN m.progress IS NULL THEN o.completed_handlers
+                   ELSE JSON_MERGE_PATCH(m.progress, COALESCE(o.completed_handlers, '{}')) END,
+               o.error_class = COALESCE(m.class, o.error_class),
                o.last_error = COALESCE(m.error, o.last_error)
          WHERE o.lease_token = :token",
+    finish_handler: "UPDATE {outbox}
+           SET completed_handlers = JSON_MERGE_PATCH(COALESCE(completed_handlers, '{}'), :done)
+         WHERE id = :id AND lease_token = :token
+           AND JSON_EXTRACT(COALESCE(completed_handlers, '{}'), CONCAT('$.\"', :handler, '\"')) IS NULL",
+    own_progress: "SELECT completed_handlers FROM {outbox} WHERE id = :id AND lease_token = :token",
     lock_purge: "SELECT name FROM {control} WHERE kind = 'lock' AND name = 'purge' FOR UPDATE SKIP LOCKED",
     purge_dispatched: "DELETE FROM {outbox}
          WHERE finished_at < :now - INTERVAL :older_than MICROSECOND AND status = 'dispatched'

@@ -186,11 +186,17 @@ pub(super) const DIALECT: Dialect = Dialect {
                    THEN :now + make_interval(secs => m.delay) ELSE o.available_at END,
                finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = false,
-               completed_handlers = COALESCE(CAST(m.progress AS json), o.completed_handlers), error_class = COALESCE(m.class, o.error_class),
+               completed_handlers = CASE WHEN m.progress IS NULL THEN o.completed_handlers
+                   ELSE CAST(CAST(m.progress AS jsonb) || COALESCE(CAST(o.completed_handlers AS jsonb), '{}') AS json) END,
+               error_class = COALESCE(m.class, o.error_class),
                last_error = COALESCE(m.error, o.last_error)
           FROM json_to_recordset(CAST(:marks AS json))
             AS m (id bigint, status text, given_back integer, delay double precision, progress text, class text, error text)
          WHERE o.id = m.id AND o.lease_token = :token",
+    finish_handler: "UPDATE {outbox}
+           SET completed_handlers = CAST(COALESCE(CAST(completed_handlers AS jsonb), '{}') || CAST(:done AS jsonb) AS json)
+         WHERE id = :id AND lease_token = :token AND CAST(completed_handlers AS jsonb) -> CAST(:handler AS text) IS NULL",
+    own_progress: "SELECT CAST(completed_handlers AS text) AS completed_handlers FROM {outbox} WHERE id = :id AND lease_token = :token",
     lock_purge: "SELECT name FROM {control} WHERE kind = 'lock' AND name = 'purge' FOR UPDATE SKIP LOCKED",
     purge_dispatched: "DELETE FROM {outbox}
          WHERE id = ANY(ARRAY(

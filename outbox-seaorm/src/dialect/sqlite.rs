@@ -175,7 +175,9 @@ pub(super) const DIALECT: Dialect = Dialect {
                    ELSE o.available_at END,
                finished_at = CASE WHEN m.status = 'dead' THEN :now END,
                claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE,
-               completed_handlers = COALESCE(m.progress, o.completed_handlers), error_class = COALESCE(m.class, o.error_class),
+               completed_handlers = CASE WHEN m.progress IS NULL THEN o.completed_handlers
+                   ELSE json_patch(m.progress, COALESCE(o.completed_handlers, '{}')) END,
+               error_class = COALESCE(m.class, o.error_class),
                last_error = COALESCE(m.error, o.last_error)
           FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.status') AS status,
                        json_extract(value, '$.given_back') AS given_back,
@@ -183,6 +185,10 @@ pub(super) const DIALECT: Dialect = Dialect {
                        json_extract(value, '$.class') AS class, json_extract(value, '$.error') AS error
                   FROM json_each(:marks)) AS m
          WHERE o.id = m.id AND o.lease_token = :token",
+    finish_handler: "UPDATE {outbox}
+           SET completed_handlers = json_patch(COALESCE(completed_handlers, '{}'), :done)
+         WHERE id = :id AND lease_token = :token AND json_extract(completed_handlers, '$.\"' || :handler || '\"') IS NULL",
+    own_progress: "SELECT completed_handlers FROM {outbox} WHERE id = :id AND lease_token = :token",
     lock_purge: "SELECT name FROM {control} WHERE kind = 'lock' AND name = 'purge'",
     purge_dispatched: "DELETE FROM {outbox}
          WHERE id IN (

@@ -46,7 +46,7 @@ fn an_id_that_a_discovered_handler_has_is_refused_to_another() {
 fn a_state_that_a_handler_takes_must_be_given() {
     let (builder, line) = (Router::builder().on("mail.confirm-order", mail), line!());
     let text = format!(
-        "handler \"mail.confirm-order\" ({}) takes State<{}>, but the router was given no such state; add .state(...)",
+        "handler \"mail.confirm-order\" ({}) needs a state of type {}, but the router was given none; add .state(...)",
         here(line),
         type_name::<Mailer>()
     );

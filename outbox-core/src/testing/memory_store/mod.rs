@@ -416,8 +416,8 @@ fn apply(row: &mut OutboxRow, transition: &Transition, now: DateTime<Utc>) -> Ve
 }
 
 fn keep<'a>(row: &mut OutboxRow, outcome: &'a AttemptOutcome) -> &'a [FailedAttempt] {
-    if !outcome.progress.is_empty() {
-        row.progress.clone_from(&outcome.progress);
+    for (handler, state) in &outcome.progress {
+        row.progress.entry(handler.clone()).or_insert(*state);
     }
     row.last_error = outcome.last_error.clone().or(row.last_error.take());
     &outcome.failed

@@ -1,6 +1,9 @@
 //! A SeaORM transaction that tells how it ended.
 
-use crate::dialect::begin_immediate;
+mod health;
+
+use crate::dialect::{begin_immediate, begin_relay};
+use health::Level;
 use outbox_core::{
     fate::{Ending, Fate},
     wake,
@@ -11,16 +14,7 @@ use sea_orm::{
     TransactionSession, TransactionTrait,
 };
 use sea_orm_migration::async_trait;
-use std::{
-    cell::Cell,
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-};
+use std::{cell::Cell, fmt, future::Future, pin::Pin};
 
 /// A transaction to save several aggregates in, or an aggregate and whatever else belongs to it.
 ///
@@ -54,37 +48,15 @@ use std::{
 ///
 /// `begin` on it is a savepoint: what was saved within is undone when that rolls back, and belongs to the outer one
 /// when it commits. Dropped without a commit, it rolls back. One save at a time: SeaORM's savepoints act on the depth
-/// of a transaction, not on a handle.
+/// of a transaction, not on a handle. So savepoints end from the inside out; what is out of turn is an error, and undone.
+///
+/// After an error with which the database has undone the whole transaction (a deadlock on MySQL, a full disk on SQLite),
+/// every later call is an error as well. On a plain `DatabaseTransaction` later statements would be stored, one by one.
 pub struct OutboxTransaction {
+    // Before the level: what the database does at a drop comes first.
     inner: DatabaseTransaction,
     ending: Ending,
-    is_savepoint: bool,
-    health: Health,
-}
-
-/// Whether the savepoints of a transaction can be trusted; shared by all of its levels.
-#[derive(Clone, Debug, Default)]
-struct Health(Arc<AtomicBool>);
-
-impl Health {
-    fn check(&self) -> Result<(), DbErr> {
-        if self.0.load(SeqCst) {
-            return Err(DbErr::Custom(
-                "a save, begin, commit or rollback in this transaction was dropped half-way, so its savepoints cannot be trusted; roll it back and start anew"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Runs something that moves a savepoint. Dropped half-way, it leaves the transaction damaged.
-    async fn guarded<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
-        self.check()?;
-        self.0.store(true, SeqCst);
-        let done = work.await;
-        self.0.store(false, SeqCst);
-        done
-    }
+    level: Level,
 }
 
 impl OutboxTransaction {
@@ -137,16 +109,16 @@ impl OutboxTransaction {
     ///
     /// The database's error: then it is not known whether it is stored.
     pub async fn commit(self) -> Result<(), DbErr> {
-        let Self { inner, ending, is_savepoint, health } = self;
-        if let Err(damaged) = health.check() {
+        let Self { inner, ending, level } = self;
+        if let Err(damaged) = level.check_end() {
             drop(ending);
             inner.rollback().await?;
             return Err(damaged);
         }
         ending.commit_sent();
-        health.guarded(inner.commit()).await?;
+        level.guarded(inner.commit()).await?;
         ending.committed();
-        if !is_savepoint {
+        if !level.is_savepoint() {
             wake::committed();
         }
         Ok(())
@@ -158,20 +130,34 @@ impl OutboxTransaction {
     ///
     /// The database's error; it is undone all the same, because nothing was committed.
     pub async fn rollback(self) -> Result<(), DbErr> {
-        let Self { inner, ending, is_savepoint, health } = self;
+        let Self { inner, ending, level } = self;
         drop(ending);
         // The whole transaction can be undone however damaged it is; a part of it cannot.
-        if is_savepoint { health.guarded(inner.rollback()).await } else { inner.rollback().await }
+        if level.is_savepoint() { level.guarded(inner.rollback()).await } else { inner.rollback().await }
+    }
+
+    /// Begins the transaction of a handler, READ COMMITTED whatever the server's default is.
+    pub(crate) async fn begin_handler(db: &DatabaseConnection) -> Result<Self, DbErr> {
+        Ok(Self::top(begin_relay(db, db.get_database_backend()).await?))
+    }
+
+    /// Whether it can still be committed.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(crate) fn check_end(&self) -> Result<(), DbErr> {
+        self.level.check_end()
     }
 
     fn top(inner: DatabaseTransaction) -> Self {
-        Self { inner, ending: Ending::of(None), is_savepoint: false, health: Health::default() }
+        Self { inner, ending: Ending::of(None), level: Level::top() }
     }
 
     fn savepoint(&self, inner: DatabaseTransaction) -> Self {
         let ending = Ending::of(Some(self.ending.fate()));
         BEGUN.set(Some(ending.fate().clone()));
-        Self { inner, ending, is_savepoint: true, health: self.health.clone() }
+        Self { inner, ending, level: self.level.savepoint() }
     }
 }
 
@@ -207,23 +193,23 @@ impl ConnectionTrait for OutboxTransaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.health.check()?;
-        self.inner.execute_raw(statement).await
+        self.level.check()?;
+        self.level.noted(self.inner.execute_raw(statement).await)
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.health.check()?;
-        self.inner.execute_unprepared(sql).await
+        self.level.check()?;
+        self.level.noted(self.inner.execute_unprepared(sql).await)
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        self.health.check()?;
-        self.inner.query_one_raw(statement).await
+        self.level.check()?;
+        self.level.noted(self.inner.query_one_raw(statement).await)
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.health.check()?;
-        self.inner.query_all_raw(statement).await
+        self.level.check()?;
+        self.level.noted(self.inner.query_all_raw(statement).await)
     }
 
     fn support_returning(&self) -> bool {
@@ -266,7 +252,7 @@ impl TransactionTrait for OutboxTransaction {
     type Transaction = Self;
 
     async fn begin(&self) -> Result<Self, DbErr> {
-        Ok(self.savepoint(self.health.guarded(self.inner.begin()).await?))
+        Ok(self.savepoint(self.level.guarded(self.inner.begin()).await?))
     }
 
     async fn begin_with_config(
@@ -274,12 +260,12 @@ impl TransactionTrait for OutboxTransaction {
         isolation: Option<IsolationLevel>,
         access: Option<AccessMode>,
     ) -> Result<Self, DbErr> {
-        let begun = self.health.guarded(self.inner.begin_with_config(isolation, access)).await?;
+        let begun = self.level.guarded(self.inner.begin_with_config(isolation, access)).await?;
         Ok(self.savepoint(begun))
     }
 
     async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
-        Ok(self.savepoint(self.health.guarded(self.inner.begin_with_options(options)).await?))
+        Ok(self.savepoint(self.level.guarded(self.inner.begin_with_options(options)).await?))
     }
 
     async fn transaction<F, T, E>(&self, work: F) -> Result<T, TransactionError<E>>
@@ -311,33 +297,5 @@ impl TransactionTrait for OutboxTransaction {
                 Err(TransactionError::Transaction(error))
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Health;
-    use std::future::Future as _;
-
-    #[test]
-    fn what_was_dropped_half_way_is_not_trusted_again() {
-        let health = Health::default();
-        let shared = health.clone();
-        let mut endless = Box::pin(health.guarded(std::future::pending::<Result<(), sea_orm::DbErr>>()));
-        assert!(health.check().is_ok(), "nothing was sent yet");
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(endless.as_mut().poll(&mut cx).is_pending());
-        drop(endless);
-        assert!(shared.check().is_err());
-    }
-
-    #[test]
-    fn what_ended_is_trusted_even_when_it_failed() {
-        let health = Health::default();
-        let failed =
-            health.guarded(std::future::ready(Err::<(), _>(sea_orm::DbErr::Custom("no".to_owned()))));
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(std::pin::pin!(failed).poll(&mut cx).is_ready());
-        assert!(health.check().is_ok());
     }
 }
