@@ -103,3 +103,6 @@ mod attack;
 
 /// Handlers with a transaction of their own, in relays that are killed for real.
 mod kill;
+
+/// Handlers with a transaction of their own, in this process.
+mod tx;

@@ -69,6 +69,12 @@ async fn accept(listener: TcpListener, server: String, armed: Arc<AtomicBool>, c
     }
 }
 
+/// Not the word COMMITTED, of a level of isolation.
+fn has_commit(bytes: &[u8]) -> bool {
+    let starts = |i: usize, word: &[u8]| bytes[i..].starts_with(word);
+    (0..bytes.len()).any(|i| starts(i, b"COMMIT") && !starts(i, b"COMMITTED"))
+}
+
 async fn forward(mut client: TcpStream, mut server: TcpStream, armed: Arc<AtomicBool>) {
     let (mut up, mut down) = ([0; 16 * 1024], [0; 16 * 1024]);
     loop {
@@ -78,7 +84,7 @@ async fn forward(mut client: TcpStream, mut server: TcpStream, armed: Arc<Atomic
                 if server.write_all(&up[..bytes]).await.is_err() {
                     return;
                 }
-                let is_commit = up[..bytes].windows(6).any(|word| word == b"COMMIT");
+                let is_commit = has_commit(&up[..bytes]);
                 if is_commit && armed.swap(false, SeqCst) {
                     // Once the server answers, it has committed.
                     drop(server.read(&mut down).await);

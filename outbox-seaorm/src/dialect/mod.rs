@@ -13,7 +13,8 @@ use operate::Operate;
 use crate::sql::{Hole, Holes};
 use chrono::{DateTime, SecondsFormat, Utc};
 use sea_orm::{
-    DbBackend, DbErr, IsolationLevel, SqliteTransactionMode, TransactionOptions, TransactionTrait, Value,
+    DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, IsolationLevel, SqliteTransactionMode,
+    TransactionOptions, TransactionTrait, Value,
 };
 use std::time::Duration;
 
@@ -219,14 +220,40 @@ pub(crate) async fn begin_immediate<C: TransactionTrait>(db: &C) -> Result<C::Tr
         .await
 }
 
+/// As [`begin_immediate`], on a pool and to its end.
+pub(crate) async fn begin_writer(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    let immediate = Some(SqliteTransactionMode::Immediate);
+    begin_with(db, TransactionOptions { sqlite_transaction_mode: immediate, ..Default::default() }).await
+}
+
+/// Begins a transaction on a pool. On MySQL it is begun even when nobody waits for it any more: it is rolled back then.
+///
+/// A BEGIN that is dropped before its answer leaves its connection to the pool with a transaction that the driver knows
+/// nothing of. What is sent on it next, outside of any transaction, is not stored; and every BEGIN with a level of isolation
+/// fails. The drivers of the others take care of it.
+pub(crate) async fn begin_with(
+    db: &DatabaseConnection,
+    options: TransactionOptions,
+) -> Result<DatabaseTransaction, DbErr> {
+    let backend = db.get_database_backend();
+    let db = db.clone();
+    let begin = async move { db.begin_with_options(options).await };
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) if backend == DbBackend::MySql => {
+            let begun = runtime.spawn(begin).await;
+            begun
+                .unwrap_or_else(|error| Err(DbErr::Custom(format!("the transaction was not begun: {error}"))))
+        }
+        // A driver that waits in another way than Tokio.
+        _ => begin.await,
+    }
+}
+
 /// Begins a transaction of the relay: READ COMMITTED whatever the server's default is, because MySQL's default lets
 /// a claim block the application's inserts.
-pub(crate) async fn begin_relay<C: TransactionTrait>(
-    db: &C,
-    backend: DbBackend,
-) -> Result<C::Transaction, DbErr> {
-    let isolation_level = (backend != DbBackend::Sqlite).then_some(IsolationLevel::ReadCommitted);
+pub(crate) async fn begin_relay(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    let isolation_level =
+        (db.get_database_backend() != DbBackend::Sqlite).then_some(IsolationLevel::ReadCommitted);
     let sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
-    db.begin_with_options(TransactionOptions { isolation_level, sqlite_transaction_mode, access_mode: None })
-        .await
+    begin_with(db, TransactionOptions { isolation_level, sqlite_transaction_mode, access_mode: None }).await
 }

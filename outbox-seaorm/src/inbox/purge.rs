@@ -48,7 +48,7 @@ impl Inbox {
         let names = self.tables.for_backend(dialect.backend);
         let delete = || async {
             // At MySQL's default level the DELETE would lock the gap that new records go into.
-            let tx = begin_relay(db, dialect.backend).await?;
+            let tx = begin_relay(db).await?;
             let purge = statement(dialect.backend, &names, dialect.purge_inbox, &holes);
             let deleted = tx.execute_raw(purge).await?.rows_affected();
             tx.commit().await?;

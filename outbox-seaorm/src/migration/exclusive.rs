@@ -1,6 +1,6 @@
 //! One migrating process at a time.
 
-use crate::dialect::begin_immediate;
+use crate::dialect::begin_writer;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, Statement};
 
 /// The number of PostgreSQL's advisory lock: "outbox" and a 1, as ASCII. Part of no interface but ours.
@@ -39,7 +39,7 @@ pub async fn exclusively(
     db: &DatabaseConnection,
     migrate: impl AsyncFnOnce(&DatabaseTransaction) -> Result<(), DbErr>,
 ) -> Result<(), DbErr> {
-    let tx = begin_immediate(db).await?;
+    let tx = begin_writer(db).await?;
     lock(&tx).await?;
     let migrated = migrate(&tx).await;
     unlock(&tx).await?;

@@ -95,7 +95,7 @@ impl SeaOrmStore {
 
     /// A transaction of the relay.
     async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
-        begin_relay(&self.db, self.dialect.backend).await
+        begin_relay(&self.db).await
     }
 
     /// One statement, READ COMMITTED whatever the session's default is.

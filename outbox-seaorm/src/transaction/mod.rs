@@ -2,7 +2,7 @@
 
 mod health;
 
-use crate::dialect::{begin_immediate, begin_relay};
+use crate::dialect::{begin_relay, begin_with, begin_writer};
 use health::Level;
 use outbox_core::{
     fate::{Ending, Fate},
@@ -66,7 +66,7 @@ impl OutboxTransaction {
     ///
     /// The database's error.
     pub async fn begin(db: &DatabaseConnection) -> Result<Self, DbErr> {
-        Ok(Self::top(begin_immediate(db).await?))
+        Ok(Self::top(begin_writer(db).await?))
     }
 
     /// As [`begin`](Self::begin), with an isolation level and the like.
@@ -75,7 +75,7 @@ impl OutboxTransaction {
     ///
     /// The database's error.
     pub async fn begin_with(db: &DatabaseConnection, options: TransactionOptions) -> Result<Self, DbErr> {
-        Ok(Self::top(db.begin_with_options(options).await?))
+        Ok(Self::top(begin_with(db, options).await?))
     }
 
     /// Runs a closure in a transaction, commits when it succeeds and rolls back when it fails.
@@ -138,7 +138,7 @@ impl OutboxTransaction {
 
     /// Begins the transaction of a handler, READ COMMITTED whatever the server's default is.
     pub(crate) async fn begin_handler(db: &DatabaseConnection) -> Result<Self, DbErr> {
-        Ok(Self::top(begin_relay(db, db.get_database_backend()).await?))
+        Ok(Self::top(begin_relay(db).await?))
     }
 
     /// Whether it can still be committed.
