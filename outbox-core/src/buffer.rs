@@ -122,6 +122,16 @@ impl<M> EventBuffer<M> {
         self.pending.iter().map(resolve).collect()
     }
 
+    /// The waiting events, where none of them needs the saved model.
+    #[cfg(feature = "testing")]
+    pub(crate) fn ready(&self) -> Option<Result<Vec<Envelope>, EventError>> {
+        let ready = |entry: &Entry<M>| match entry {
+            Entry::Ready(envelope) => Some((**envelope).clone()),
+            Entry::Lazy(..) => None,
+        };
+        self.pending.iter().map(ready).collect()
+    }
+
     /// The first event that was refused when it was raised: no save can succeed with it.
     ///
     /// # Errors

@@ -15,7 +15,8 @@
 //! 5. [`mod@handler`], [`router`]: name → code;
 //! 6. [`relay`]: the loop that claims, dispatches and marks;
 //! 7. [`observe`], [`Monitor`]: what happens, and what is late, for alerts and metrics;
-//! 8. [`testing`] (feature `testing`): an in-memory store with the same behaviour.
+//! 8. [`testing`] (feature `testing`): an in-memory store with the same behaviour, a relay in the hands of a test, and
+//!    assertions.
 //!
 //! # Guarantees
 //!

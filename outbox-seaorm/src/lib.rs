@@ -48,6 +48,9 @@ mod inbox;
 mod dialect;
 mod sql;
 
+#[cfg(feature = "testing")]
+pub mod testing;
+
 #[doc(hidden)]
 pub mod __private;
 

@@ -106,3 +106,9 @@ mod kill;
 
 /// Handlers with a transaction of their own, in this process.
 mod tx;
+
+/// The test kit: the relay in the hands of a test, crashes, and assertions that say what was there.
+mod kit;
+
+/// Layers of tower around handlers.
+mod tower;

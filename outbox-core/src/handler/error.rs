@@ -56,6 +56,21 @@ impl HandlerError {
         self
     }
 
+    #[cfg(feature = "tower")]
+    pub(crate) fn of_class(class: ErrorClass, retry_after: Option<Duration>, source: Source) -> Self {
+        Self { class, retry_after, source }
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn source(&self) -> &(dyn Error + 'static) {
+        &*self.source
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     /// What kind of failure it is.
     pub fn class(&self) -> ErrorClass {
         self.class
@@ -76,7 +91,7 @@ impl HandlerError {
 
 /// An error's own words, unless it is serde's: those quote the value that it stumbled over, and what a handler reads is
 /// often what it was given.
-fn told(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
     error.downcast_ref::<serde_json::Error>().map_or_else(|| error.to_string(), place)
 }
 

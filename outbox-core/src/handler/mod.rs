@@ -14,6 +14,8 @@ pub use finish::{Finish, Handled};
 pub use registry::{HandlerDescriptor, Source};
 
 pub(crate) use context::Hold;
+#[cfg(feature = "tower")]
+pub(crate) use error::told;
 pub use extract::Requirement;
 pub(crate) use extract::States;
 pub(crate) use finish::started;

@@ -389,11 +389,15 @@ impl<S: OutboxStore> Engine<S> {
 
     /// One pass from claim to mark.
     pub(crate) async fn one_pass(&mut self) -> Result<PassReport, StoreError> {
-        if self.take_over(true).await? {
-            self.drain().await?;
-        }
+        let took_over = self.take_over(true).await?;
+        self.drain().await?;
         self.try_claim().await?;
         self.drain().await?;
+        // Of ordered rows with an expired lease only a claim tells.
+        if !took_over && !self.order.expired().is_empty() {
+            self.take_over(true).await?;
+            self.drain().await?;
+        }
         Ok(self.report)
     }
 

@@ -182,8 +182,8 @@ impl<S: OutboxStore> Relay<S> {
         engine.stop(shutdown.signalled().await).await;
     }
 
-    /// Makes one pass and ends: takes over one row with an expired lease if there is one and runs it alone, then
-    /// claims one batch, runs it to the end and writes the marks.
+    /// Makes one pass and ends: takes over one row with an expired lease if there is one and runs it alone, and claims one
+    /// batch, runs it to the end and writes the marks. (An ordered row is taken over after the batch.)
     ///
     /// For tests, and for callers with a schedule of their own.
     ///

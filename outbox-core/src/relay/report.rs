@@ -25,6 +25,19 @@ pub struct PassReport {
 }
 
 impl PassReport {
+    #[cfg(feature = "testing")]
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { claimed, taken_over, dispatched, retried, waiting, dead, released, lost } = other;
+        self.claimed += claimed;
+        self.taken_over += taken_over;
+        self.dispatched += dispatched;
+        self.retried += retried;
+        self.waiting += waiting;
+        self.dead += dead;
+        self.released += released;
+        self.lost += lost;
+    }
+
     pub(crate) fn decided(&mut self, transition: &Transition) {
         let count = match transition {
             Transition::Dispatched | Transition::Deleted => &mut self.dispatched,

@@ -25,6 +25,8 @@ pub struct RouterBuilder {
     errors: Vec<RouterError>,
     ignored: BTreeMap<Route, Source>,
     discovers: bool,
+    #[cfg(feature = "tower")]
+    pub(super) layers: super::layers::Layers,
 }
 
 impl RouterBuilder {
@@ -123,7 +125,7 @@ impl RouterBuilder {
         handler: Box<Run>,
         requires: Vec<Requirement>,
     ) {
-        let run = Box::new(move |call: &Call| started(&*handler, call));
+        let run = Arc::new(move |call: &Call| started(&*handler, call));
         self.entries.push((Entry { id: id.into(), source, event, run }, requires));
     }
 
@@ -135,7 +137,7 @@ impl RouterBuilder {
     /// that are missing or given twice, expected handlers that are not linked, two types under one logical name or
     /// former name, versions that a chain of upcasts leaves out, and events that are ignored and handled.
     pub fn build(self) -> Result<Router, RouterErrors> {
-        let Self { entries, states, expected, mut errors, ignored, .. } = self;
+        let Self { entries, states, expected, mut errors, ignored, .. } = self.layered();
         let catalog = catalog();
         errors.extend(names::errors(&catalog));
         errors.extend(
@@ -167,6 +169,25 @@ impl RouterBuilder {
             ignored: Arc::new(ignored),
             proceed: proceed.into_iter().collect(),
         })
+    }
+}
+
+impl RouterBuilder {
+    #[cfg(not(feature = "tower"))]
+    fn layered(self) -> Self {
+        self
+    }
+
+    /// With the layers around the handlers.
+    #[cfg(feature = "tower")]
+    fn layered(mut self) -> Self {
+        let is_there = |id: &str| self.entries.iter().any(|(entry, _)| &*entry.id == id);
+        let errors: Vec<_> = self.layers.errors(is_there).collect();
+        self.errors.extend(errors);
+        for (entry, _) in &mut self.entries {
+            entry.run = self.layers.around(&entry.id, entry.run.clone());
+        }
+        self
     }
 }
 

@@ -4,6 +4,8 @@ mod builder;
 mod circuit;
 mod errors;
 mod gates;
+#[cfg(feature = "tower")]
+mod layers;
 mod names;
 
 pub use circuit::CircuitPolicy;
@@ -11,6 +13,8 @@ pub(crate) use gates::{Claimable, Gates};
 
 pub use builder::RouterBuilder;
 pub use errors::{RouterError, RouterErrors};
+#[cfg(feature = "tower")]
+pub use layers::{CallError, HandlerService};
 
 use crate::{
     decide::{Failure, HandlerReport},
@@ -46,7 +50,7 @@ pub(crate) struct Entry {
     id: Arc<str>,
     source: Source,
     event: EventFacts,
-    run: Box<Run>,
+    run: Arc<Run>,
 }
 
 /// What the router needs to know of a handler's event.
@@ -113,6 +117,13 @@ impl Router {
         self.by_name
             .iter()
             .flat_map(move |(name, indexes)| indexes.iter().filter_map(move |index| own(name, index)))
+    }
+
+    /// The same handlers, each as the function makes it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn with_handlers(&self, make: impl Fn(Arc<Run>) -> Arc<Run>) -> Self {
+        let entry = |entry: &Entry| Entry { id: entry.id.clone(), run: make(entry.run.clone()), ..*entry };
+        Self { entries: self.entries.iter().map(entry).collect(), ..self.clone() }
     }
 
     /// The event types whose dead letters do not block their ordering key.

@@ -85,7 +85,7 @@ impl SeaOrmStore {
         &self.db
     }
 
-    fn statement(&self, sql: &str, holes: &Holes) -> Statement {
+    pub(crate) fn statement(&self, sql: &str, holes: &Holes) -> Statement {
         statement(self.dialect.backend, &self.names, sql, holes)
     }
 
