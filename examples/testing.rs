@@ -21,10 +21,8 @@ use outbox_seaorm::{Aggregate, EventBuffer, SeaOrmStore, TableNames, migrate, te
 use schemars::JsonSchema;
 use sea_orm::{Database, Set};
 use serde::{Deserialize, Serialize};
-use std::{
-    error::Error,
-    sync::{Arc, Mutex},
-};
+use std::{error::Error, sync::Arc};
+use tokio::sync::Mutex;
 
 mod tickets {
     use sea_orm::entity::prelude::*;
@@ -78,7 +76,7 @@ async fn send_ticket(
     if cx.attempt() < 3 {
         return Err(HandlerError::transient("the mail server does not answer"));
     }
-    mails.0.lock().unwrap().push(format!("seat {}", event.seat));
+    mails.0.lock().await.push(format!("seat {}", event.seat));
     Ok(())
 }
 
@@ -105,7 +103,7 @@ async fn a_mail_is_sent_in_the_end() -> Result<(), Box<dyn Error>> {
     let mut relay = TestRelay::new(store, router(&mails)?);
     let before = relay.now();
     relay.drain().await.assert_all_dispatched();
-    assert_eq!(*mails.0.lock().unwrap(), ["seat F7"]);
+    assert_eq!(*mails.0.lock().await, ["seat F7"]);
     assert_eq!(Stored::of(relay.store()).await.one::<TicketSold>().row.attempts, 3);
     assert!((relay.now() - before).num_seconds() >= 1, "two waits have passed on its clock");
     println!("handler       sent in attempt 3, at once");
@@ -124,7 +122,7 @@ async fn a_relay_that_dies_sends_the_mail_again() -> Result<(), Box<dyn Error>> 
     relay.crash_at(FaultPoint::AfterHandler);
     let drained = relay.drain().await;
     drained.assert_all_dispatched();
-    assert_eq!((drained.crashes, mails.0.lock().unwrap().len()), (1, 2));
+    assert_eq!((drained.crashes, mails.0.lock().await.len()), (1, 2));
     println!("crash         two mails of one ticket");
     Ok(())
 }

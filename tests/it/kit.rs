@@ -222,7 +222,7 @@ fn what_an_aggregate_has_raised_can_be_looked_at() {
     let all = raised(&order, &saved);
     assert_eq!((all.one::<OrderShipped>().carrier.as_str(), all.all::<OrderPlaced>().len()), ("by sea", 1));
     assert_eq!(all.envelopes().len(), order.pending_events(), "the aggregate keeps them");
-    let text = message(|| drop(all.only::<OrderPlaced>()));
+    let text = message(|| drop(vec![all.only::<OrderPlaced>()]));
     assert!(text.contains("orders.order-shipped.v1") && text.contains("by sea"), "{text}");
     assert!(message(|| all.assert_none()).contains("nothing was to be raised"));
     assert!(message(|| drop(all.one::<NoteTaken>())).contains("0 events of notes.note-taken.v1"));

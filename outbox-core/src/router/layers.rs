@@ -73,7 +73,6 @@ impl RouterBuilder {
     ///
     /// A layer may call the handler several times for one message, as tower's `RetryLayer` does. Each of these calls has
     /// arguments of its own: a transaction that one of them was lent ends with it, and of all of them one commits.
-    #[must_use]
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<HandlerService> + Send + Sync + 'static,
@@ -84,7 +83,6 @@ impl RouterBuilder {
     }
 
     /// As [`layer`](Self::layer), around one handler.
-    #[must_use]
     #[track_caller]
     pub fn layer_for<L>(mut self, id: &str, layer: L) -> Self
     where

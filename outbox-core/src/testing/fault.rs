@@ -49,7 +49,7 @@ impl Faults {
             self.armed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|armed| *armed == point);
         if crashes.is_some() {
             self.crash.notify_one();
-            pending().await
+            pending::<()>().await;
         }
     }
 

@@ -239,11 +239,10 @@ pub(crate) async fn begin_with(
     let db = db.clone();
     let begin = async move { db.begin_with_options(options).await };
     match tokio::runtime::Handle::try_current() {
-        Ok(runtime) if backend == DbBackend::MySql => {
-            let begun = runtime.spawn(begin).await;
-            begun
-                .unwrap_or_else(|error| Err(DbErr::Custom(format!("the transaction was not begun: {error}"))))
-        }
+        Ok(runtime) if backend == DbBackend::MySql => runtime
+            .spawn(begin)
+            .await
+            .unwrap_or_else(|error| Err(DbErr::Custom(format!("the transaction was not begun: {error}")))),
         // A driver that waits in another way than Tokio.
         _ => begin.await,
     }

@@ -20,6 +20,7 @@ for_each_database! {
     a_commit_that_is_cut_off_has_its_effect_at_most_once,
     connections_that_break_repeat_no_effect,
     a_handler_whose_lease_was_taken_undoes_its_effect,
+    one_message_at_two_relays_at_the_same_instant_has_one_effect,
     a_deadlock_between_two_handlers_is_tried_again,
     a_deadlock_that_is_passed_over_stores_nothing_by_halves,
 }
@@ -133,6 +134,42 @@ async fn a_handler_whose_lease_was_taken_undoes_its_effect(database: &TestDataba
     let later = chrono::Utc::now() + Duration::from_hours(1);
     assert_eq!(effects.relay(robbed).pass_at(Some(later)).await.unwrap().dispatched, 1);
     assert_eq!(effects.count().await, 1);
+}
+
+/// The second takes the row over while the first is in its transaction, and both have had their effect when they go on.
+async fn one_message_at_two_relays_at_the_same_instant_has_one_effect(database: &TestDatabase) {
+    if database.backend == Backend::Sqlite {
+        return; // The second transaction waits for the first.
+    }
+    for _ in 0..10 {
+        let order = placed(1);
+        let effects = match database.count("outbox").await {
+            0 => Effects::new(database).await,
+            _ => Effects { database, subject: Sql::new(database), pool: database.connect().await },
+        };
+        let before = effects.count().await;
+        effects.subject.append(std::slice::from_ref(&order)).await;
+        let both_in = Arc::new(Barrier::new(2));
+        let handle = move |event: OrderPlaced, tx: Tx| {
+            let both_in = both_in.clone();
+            async move {
+                effect(tx.begin().await?, &event, "both").await?;
+                both_in.wait().await;
+                Fine::Ok(())
+            }
+        };
+        let (first, second) = (effects.relay(handle.clone()), effects.relay(handle));
+        let later = chrono::Utc::now() + Duration::from_hours(1);
+        let take_over = async {
+            until("the first has claimed", || async { effects.row(&order).await.status == Status::Claimed })
+                .await;
+            second.pass_at(Some(later)).await.unwrap()
+        };
+        let (first, second) = tokio::join!(first.pass(), take_over);
+        assert_eq!((first.unwrap().lost, second.dispatched, second.lost), (1, 1, 0));
+        assert_eq!(effects.count().await, before + 1);
+        effects.pool.close().await.unwrap();
+    }
 }
 
 /// Two rows that each handler locks in its own order.
