@@ -77,7 +77,7 @@ impl Entry {
         let ClaimedRow { id, envelope, attempts, claims, .. } = row;
         let span = tracing::info_span!(
             "outbox.handle",
-            handler = self.id,
+            handler = &*self.id,
             event = envelope.logical_name(),
             id = id.0,
             message_id = %envelope.message_id,
