@@ -37,7 +37,7 @@ pub struct SourceIsSet;
 ///
 /// The source is called on the thread that raises an event, each time. What it returns stands before the trace of the
 /// message that is being handled: inside a handler it knows the handler's own span. `None` leaves it at that trace, or
-/// at none. Headers that the application sets on an [`Envelope`](crate::Envelope) itself stand before both.
+/// at none. Headers that the application sets on an [`Envelope`] itself stand before both.
 ///
 /// ```
 /// use outbox_core::{Envelope, trace::{TraceContext, set_source}};
