@@ -41,10 +41,9 @@ pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
 
 /// A row of a claim, with the attempts and claims that it has in the result.
 pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
-    let id = RowId(row.try_get("", "id").map_err(|error| unreadable(&"?", "id", error))?);
-    let reader = Reader { row, id };
+    let reader = Reader::of(row)?;
     Ok(ClaimedRow {
-        id,
+        id: reader.id,
         envelope: reader.envelope()?,
         attempts: reader.unsigned("attempts")?,
         claims: reader.get("claims")?,
@@ -86,9 +85,9 @@ pub(crate) fn unreadable_row(
     counted: u32,
     error: &StoreError,
 ) -> Result<UnreadableRow, StoreError> {
-    let id = RowId(row.try_get("", "id").map_err(|error| unreadable(&"?", "id", error))?);
-    let attempts = Reader { row, id }.unsigned("attempts")? + counted;
-    Ok(UnreadableRow { id, attempts, error: error.to_string() })
+    let reader = Reader::of(row)?;
+    let attempts = reader.unsigned("attempts")? + counted;
+    Ok(UnreadableRow { id: reader.id, attempts, error: error.to_string() })
 }
 
 /// When a claimed row became due, to bring the rows of a claim into order: RETURNING promises none.
@@ -96,13 +95,24 @@ pub(crate) fn due_at(row: &QueryResult) -> Result<DateTime<Utc>, StoreError> {
     row.try_get("", "available_at").map_err(|error| unreadable(&"?", "available_at", error))
 }
 
-struct Reader<'a> {
+/// The columns of one row.
+pub(crate) struct Reader<'a> {
     row: &'a QueryResult,
     id: RowId,
 }
 
-impl Reader<'_> {
-    fn get<T: TryGetable>(&self, column: &'static str) -> Result<T, StoreError> {
+impl<'a> Reader<'a> {
+    /// Of a row whose id can be read.
+    pub(crate) fn of(row: &'a QueryResult) -> Result<Self, StoreError> {
+        let id = RowId(row.try_get("", "id").map_err(|error| unreadable(&"?", "id", error))?);
+        Ok(Self { row, id })
+    }
+
+    pub(crate) fn id(&self) -> RowId {
+        self.id
+    }
+
+    pub(crate) fn get<T: TryGetable>(&self, column: &'static str) -> Result<T, StoreError> {
         self.row.try_get("", column).map_err(|error| unreadable(&self.id, column, error))
     }
 

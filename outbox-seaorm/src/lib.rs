@@ -12,7 +12,8 @@
 //! 2. [`migration`], [`TableNames`]: the tables;
 //! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row;
 //! 4. [`Tx`], [`Transactions`]: a transaction for a handler, so that its effect in this database happens once;
-//! 5. [`Inbox`]: the consumer's memory, so that a repeated message has no second effect.
+//! 5. [`Inbox`]: the consumer's memory, so that a repeated message has no second effect;
+//! 6. [`doctor`]: what is wrong, and the command that mends it.
 //!
 //! # Features
 //!
@@ -40,9 +41,12 @@ mod tables;
 mod convert;
 mod store;
 
-// handle
+// handle, consume
 mod handle;
 mod inbox;
+
+// operate
+pub mod doctor;
 
 // SQL
 mod dialect;
@@ -58,7 +62,7 @@ pub use append::{Appended, Outbox, Transaction, append};
 pub use error::SaveError;
 pub use handle::{Transactions, Tx};
 pub use inbox::{Inbox, InboxError, InboxPurge, Once};
-pub use migration::{migrate, migrations, migrations_for};
+pub use migration::{MigrationState, migrate, migration_states, migrations, migrations_for};
 pub use outbox_core::EventBuffer;
 pub use save::{Aggregate, UnitOfWork, save_all};
 pub use store::SeaOrmStore;

@@ -16,6 +16,8 @@ pub(crate) enum Hole {
     Each(&'static str, Vec<Holes>),
     /// The same, with UNION ALL between.
     Union(&'static str, Vec<Holes>),
+    /// Texts with holes of their own, with AND between.
+    All(Vec<(&'static str, Holes)>),
     /// Text, never from outside.
     Sql(&'static str),
 }
@@ -89,6 +91,9 @@ impl Writer {
             Hole::Each(text, rows) => self.separated(COMMA, rows, |writer, holes| writer.fill(text, holes)),
             Hole::Union(text, rows) => {
                 self.separated(" UNION ALL ", rows, |writer, holes| writer.fill(text, holes));
+            }
+            Hole::All(texts) => {
+                self.separated(" AND ", texts, |writer, (text, holes)| writer.fill(text, holes));
             }
             Hole::Sql(text) => self.text.push_str(text),
         }

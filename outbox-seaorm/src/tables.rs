@@ -56,6 +56,14 @@ impl TableNames {
         Self { prefix, ..self }
     }
 
+    pub(crate) fn schema_name(&self) -> Option<&'static str> {
+        self.schema
+    }
+
+    pub(crate) fn prefix_text(&self) -> &'static str {
+        self.prefix
+    }
+
     /// A name with the prefix, as it is, unquoted.
     pub(crate) fn raw(&self, table: &str) -> String {
         format!("{}{table}", self.prefix)
@@ -105,6 +113,11 @@ const TABLES: [(&str, &str); 6] = [
 ];
 
 impl QuotedNames {
+    /// What was quoted.
+    pub(crate) fn names(&self) -> TableNames {
+        self.names
+    }
+
     fn quoted(&self, name: &str) -> String {
         let quote = self.quote;
         format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
@@ -115,10 +128,20 @@ impl QuotedNames {
         self.names.schema.map(|schema| self.quoted(schema))
     }
 
+    /// A table without its schema.
+    pub(crate) fn bare(&self, name: &str) -> String {
+        self.quoted(&self.names.raw(name))
+    }
+
+    /// A name that has its prefix, or needs none, with the schema.
+    pub(crate) fn in_schema(&self, name: &str) -> String {
+        let name = self.quoted(name);
+        self.quoted_schema().map_or(name.clone(), |schema| format!("{schema}.{name}"))
+    }
+
     /// A table or index with its schema.
     pub(crate) fn qualified(&self, name: &str) -> String {
-        let name = self.quoted(&self.names.raw(name));
-        self.quoted_schema().map_or(name.clone(), |schema| format!("{schema}.{name}"))
+        self.in_schema(&self.names.raw(name))
     }
 
     /// Fills `{outbox}` and the other tables, `{bare:table}` (without the schema), `{index:name}` (with it) and

@@ -2,13 +2,17 @@
 //! conformance suite holds all of them to the same behaviour.
 
 mod blocked;
+mod bulk;
 mod control;
 mod error;
+mod list;
 mod operate;
 mod signals;
 
 pub use blocked::{BlockedKey, Cause};
+pub use bulk::{ReplayPlan, Replayed};
 pub use control::{Announcement, Control, HandlerSets, LiveRelay, Pause, PauseEntry};
+pub use list::{Contents, ListFilter, ListRequest, ListedAttempt, ListedRow, Page, Shown, Standing};
 pub use operate::{OperateError, OutboxOperator, Replay};
 pub use signals::{BlockedSignals, EventSignals, Signals};
 

@@ -1,7 +1,7 @@
 //! What an operator may do to a row. Each verb is guarded by the row's state: one that does not fit changes nothing and
 //! says why.
 
-use super::{BlockedKey, OutboxStore, Pause, Signals, StoreError};
+use super::{BlockedKey, ListRequest, OutboxStore, Page, Pause, Shown, Signals, StoreError};
 use crate::row::{RowId, Status};
 use chrono::{DateTime, Utc};
 use std::future::Future;
@@ -79,6 +79,29 @@ pub trait OutboxOperator: OutboxStore {
     /// The store's error.
     fn signals(&self, now: Option<DateTime<Utc>>)
     -> impl Future<Output = Result<Signals, StoreError>> + Send;
+
+    /// Rows, a page at a time, in the order of their ids. Rows that this version cannot read are told, and hide no other.
+    ///
+    /// Cheap whatever the history: live rows, dead letters, a message, an ordering key or a relay among live rows. Other
+    /// conditions on finished rows are looked for along the ids until the page is full, so on a large table put an end to
+    /// the search with a standing or a `newer_than` that most rows meet.
+    ///
+    /// # Errors
+    ///
+    /// The store's error.
+    fn list(&self, request: &ListRequest<'_>) -> impl Future<Output = Result<Page, StoreError>> + Send;
+
+    /// A row with its failed attempts and with the dead letters and replays that it hangs together with; `contents`: also
+    /// payload and headers.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError::NotFound`]; the store's error, also for a row of which a column cannot be read at all.
+    fn show(
+        &self,
+        id: RowId,
+        contents: bool,
+    ) -> impl Future<Output = Result<Shown, OperateError>> + Send;
 
     /// Pauses something. Relays follow within about a second. Pausing it again replaces name and reason.
     ///

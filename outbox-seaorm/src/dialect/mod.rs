@@ -1,12 +1,14 @@
 //! The SQL of each backend, complete. Nothing outside this folder and `migration/` holds text that only one of them
 //! understands; what differs in procedure is asked as a question about the backend.
 
+mod doctor;
 mod fault;
 mod mysql;
 mod operate;
 mod postgres;
 mod sqlite;
 
+pub(crate) use doctor::{Doctor, backend_pids};
 pub(crate) use fault::{Fault, fault, has_no_savepoint, undoes_transaction};
 use operate::Operate;
 
@@ -130,6 +132,8 @@ pub(crate) struct Dialect {
     pub(crate) isolation_column: usize,
     /// What operators ask.
     pub(crate) operate: Operate,
+    /// What a doctor asks.
+    pub(crate) doctor: Doctor,
     /// The database's clock.
     now: &'static str,
 }

@@ -254,6 +254,7 @@ pub(super) const DIALECT: Dialect = Dialect {
          WHERE id = :id AND lease_expires_at <= :now",
     isolation: Some("SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"),
     operate: super::operate::mysql::OPERATE,
+    doctor: super::doctor::mysql::DOCTOR,
     isolation_column: 1,
     now: "UTC_TIMESTAMP(6)",
 };

@@ -271,6 +271,7 @@ pub(super) const DIALECT: Dialect = Dialect {
          WHERE id = :id AND lease_expires_at <= :now",
     isolation: Some("SHOW transaction_isolation"),
     operate: super::operate::postgres::OPERATE,
+    doctor: super::doctor::postgres::DOCTOR,
     isolation_column: 0,
     now: "statement_timestamp()",
 };

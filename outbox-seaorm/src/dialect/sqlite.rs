@@ -261,6 +261,7 @@ pub(super) const DIALECT: Dialect = Dialect {
          WHERE id = :id AND lease_expires_at <= :now",
     isolation: None,
     operate: super::operate::sqlite::OPERATE,
+    doctor: super::doctor::sqlite::DOCTOR,
     isolation_column: 0,
     now: "strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now')",
 };

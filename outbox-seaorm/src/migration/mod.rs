@@ -3,10 +3,13 @@
 //! The row format is a public interface: a migration is never edited once it is released, changes come as new ones.
 
 mod exclusive;
+pub(crate) mod expected;
 mod script;
+mod status;
 mod steps;
 
 pub use exclusive::exclusively;
+pub use status::{MigrationState, migration_states};
 
 use crate::tables::TableNames;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr};
@@ -61,6 +64,9 @@ pub async fn migrate(db: &DatabaseConnection, tables: TableNames) -> Result<(), 
     .await
 }
 
+/// The table of what [`migrate`] has applied, without its prefix.
+const STANDALONE: &str = "outbox_migrations";
+
 struct Standalone(TableNames);
 
 #[async_trait::async_trait]
@@ -70,6 +76,6 @@ impl MigratorTraitSelf for Standalone {
     }
 
     fn migration_table_name(&self) -> sea_orm::DynIden {
-        self.0.raw("outbox_migrations").into_iden()
+        self.0.raw(STANDALONE).into_iden()
     }
 }

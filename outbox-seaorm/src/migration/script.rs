@@ -17,7 +17,7 @@ pub(super) async fn run_script(
 }
 
 /// The statements of a script, without comments. Our scripts have no `;` and no `--` inside a text.
-fn statements(script: &str) -> Vec<String> {
+pub(super) fn statements(script: &str) -> Vec<String> {
     let code: Vec<_> = script.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     code.join("\n").split(';').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }

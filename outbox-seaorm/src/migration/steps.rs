@@ -35,6 +35,20 @@ impl StepFile {
         script!("m20261130_000003_create_outbox_ordering", "ordering", &["outbox_keys", "outbox_lanes"]),
         script!("m20261130_000004_create_outbox_control", "control", &["outbox_control"]),
     ];
+
+    /// Its name, for some tables.
+    pub(super) fn name(&self, tables: TableNames) -> String {
+        tables.migration_name(self.name)
+    }
+
+    /// The script for a backend that is supported.
+    pub(super) fn script(&self, backend: DbBackend) -> &'static str {
+        match backend {
+            DbBackend::Postgres => self.postgres,
+            DbBackend::MySql => self.mysql,
+            _ => self.sqlite,
+        }
+    }
 }
 
 /// A migration for one set of table names.
@@ -63,19 +77,14 @@ impl MigrationTrait for Step {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
         let backend = manager.get_database_backend();
-        let script = match backend {
-            DbBackend::Postgres => self.file.postgres,
-            DbBackend::MySql => self.file.mysql,
-            DbBackend::Sqlite => self.file.sqlite,
-            other => {
-                return Err(DbErr::Migration(format!("the outbox has no tables for {other:?}")));
-            }
-        };
+        if !matches!(backend, DbBackend::Postgres | DbBackend::MySql | DbBackend::Sqlite) {
+            return Err(DbErr::Migration(format!("the outbox has no tables for {backend:?}")));
+        }
         // `IF NOT EXISTS` is not enough on PostgreSQL: two sessions that create one table at once collide.
         if backend == DbBackend::Postgres {
             lock_in_transaction(db).await?;
         }
-        run_script(db, script, &self.tables).await
+        run_script(db, self.file.script(backend), &self.tables).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {

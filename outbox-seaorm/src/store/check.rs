@@ -45,7 +45,7 @@ pub(super) async fn check(store: &SeaOrmStore) -> Result<(), StoreError> {
 }
 
 /// The isolation level of a statement outside a transaction, where there are levels.
-async fn isolation(store: &SeaOrmStore) -> Result<Option<String>, DbErr> {
+pub(crate) async fn isolation(store: &SeaOrmStore) -> Result<Option<String>, DbErr> {
     let Some(sql) = store.dialect.isolation else { return Ok(None) };
     let row = store.db.query_one_raw(Statement::from_string(store.dialect.backend, sql)).await?;
     row.map(|row| row.try_get_by_index(store.dialect.isolation_column)).transpose()

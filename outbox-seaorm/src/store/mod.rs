@@ -1,16 +1,17 @@
 //! The relay's side of the tables. What happens to a row is decided in the core; here it is only written down.
 
 mod blocked;
-mod check;
+pub(crate) mod check;
 mod claim;
 mod control;
+mod list;
 mod mark;
 mod operate;
 mod ordered;
 mod purge;
 mod renew;
 pub(crate) mod retry;
-mod signals;
+pub(crate) mod signals;
 mod take_over;
 
 use crate::{
@@ -47,9 +48,9 @@ use std::{
 /// wait for each other.
 #[derive(Clone)]
 pub struct SeaOrmStore {
-    db: DatabaseConnection,
-    dialect: &'static Dialect,
-    names: QuotedNames,
+    pub(crate) db: DatabaseConnection,
+    pub(crate) dialect: &'static Dialect,
+    pub(crate) names: QuotedNames,
     /// Whether a statement outside a transaction is READ COMMITTED anyway. Not known before the tables are checked.
     is_read_committed: Arc<AtomicBool>,
 }

@@ -10,7 +10,9 @@ use outbox_core::{
     ErrorClass, MessageId, RowId, Status, StoreError,
     decide::{LEASE_EXPIRED, Problem, RowState, SKIPPED},
     row::{HandlerState, Progress},
-    store::{BlockedKey, OperateError, OutboxOperator, Pause, Replay, Signals, StoreErrorKind},
+    store::{
+        BlockedKey, ListRequest, OperateError, OutboxOperator, Page, Pause, Replay, Shown, Signals, StoreErrorKind,
+    },
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
@@ -122,6 +124,14 @@ impl OutboxOperator for SeaOrmStore {
 
     async fn signals(&self, now: Option<DateTime<Utc>>) -> Result<Signals, StoreError> {
         super::signals::signals(self, now).await
+    }
+
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Page, StoreError> {
+        super::list::list(self, request).await
+    }
+
+    async fn show(&self, id: RowId, contents: bool) -> Result<Shown, OperateError> {
+        super::list::show(self, id, contents).await
     }
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {

@@ -49,7 +49,7 @@ pub(super) async fn signals(store: &SeaOrmStore, now: Option<DateTime<Utc>>) -> 
     Ok(Signals::new(at, events.into_values().collect(), blocked, control))
 }
 
-pub(super) async fn clock(store: &SeaOrmStore, now: Option<DateTime<Utc>>) -> Result<DateTime<Utc>, DbErr> {
+pub(crate) async fn clock(store: &SeaOrmStore, now: Option<DateTime<Utc>>) -> Result<DateTime<Utc>, DbErr> {
     if let Some(now) = now {
         return Ok(now);
     }

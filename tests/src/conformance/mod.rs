@@ -2,6 +2,7 @@
 
 pub mod claim;
 pub mod control;
+pub mod list;
 pub mod mark;
 pub mod operate;
 pub mod ordered;

@@ -1,5 +1,6 @@
 //! The model that the SQL stores are compared with.
 
+mod list;
 mod operate;
 mod ordered;
 mod signals;

@@ -6,7 +6,8 @@ use crate::{
     envelope::MessageId,
     row::{ErrorClass, HandlerState, Operated, OutboxRow, RowId, Status},
     store::{
-        BlockedKey, OperateError, OutboxOperator, OutboxStore, Pause, PauseEntry, Replay, Signals, StoreError,
+        BlockedKey, ListRequest, OperateError, OutboxOperator, OutboxStore, Page, Pause, PauseEntry, Replay,
+        Shown, Signals, StoreError,
     },
 };
 use chrono::{DateTime, Utc};
@@ -88,6 +89,14 @@ impl OutboxOperator for MemoryStore {
         let now = self.at(now);
         let control = self.control(Some(now)).await?;
         Ok(self.signals_at(now, control))
+    }
+
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Page, StoreError> {
+        Ok(self.page(request))
+    }
+
+    async fn show(&self, id: RowId, contents: bool) -> Result<Shown, OperateError> {
+        self.shown(id, contents)
     }
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {

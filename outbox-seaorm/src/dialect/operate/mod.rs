@@ -16,4 +16,10 @@ pub(crate) struct Operate {
     pub(crate) dead_letters: &'static str,
     /// Counts the live rows behind some rows of their keys.
     pub(crate) all_followers: &'static str,
+    /// Rows to look at, under conditions and in an order.
+    pub(crate) list: &'static str,
+    /// Its columns for payload and headers.
+    pub(crate) contents: &'static str,
+    /// A condition on dead letters that nobody has resolved, in the words of their index.
+    pub(crate) is_unresolved: &'static str,
 }

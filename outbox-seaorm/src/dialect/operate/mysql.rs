@@ -53,4 +53,16 @@ pub(crate) const OPERATE: Operate = Operate {
                 WHERE o.finished_at IS NULL AND o.ordering_key = b.k AND o.replay_of IS NULL AND o.id > b.id)), 0) AS SIGNED) AS n
           FROM JSON_TABLE(:keys, '$[*]' COLUMNS (
                    k VARCHAR(400) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.k', id BIGINT PATH '$.id')) AS b",
+    list: "SELECT o.id, o.message_id, o.event_type, o.event_version, o.aggregate_type, o.aggregate_id, o.aggregate_version,
+            o.ordering_key, o.correlation_id, o.causation_id, o.status, o.attempts, o.claims, o.available_at, o.claimed_by,
+            o.lease_expires_at, o.occurred_at, o.created_at, o.finished_at, o.resolved_at,
+            o.completed_handlers AS completed_handlers, o.error_class, o.last_error,
+            o.replay_of, o.replayed_by, o.replay_reason,
+            (SELECT r.id FROM {outbox} AS r WHERE r.replay_of = o.id) AS replayed_as:contents
+          FROM {outbox} AS o
+         WHERE :conditions
+         ORDER BY :order
+         LIMIT :limit",
+    contents: ", o.payload, o.headers",
+    is_unresolved: "o.unresolved = 1",
 };

@@ -66,4 +66,16 @@ pub(crate) const OPERATE: Operate = Operate {
                SELECT COUNT(*) FROM {outbox} AS o
                 WHERE o.finished_at IS NULL AND o.ordering_key = b.k AND o.replay_of IS NULL AND o.id > b.id)), 0) AS bigint) AS n
           FROM json_to_recordset(CAST(:keys AS json)) AS b (k text, id bigint)",
+    list: "SELECT o.id, o.message_id, o.event_type, o.event_version, o.aggregate_type, o.aggregate_id, o.aggregate_version,
+            o.ordering_key, o.correlation_id, o.causation_id, o.status, o.attempts, o.claims, o.available_at, o.claimed_by,
+            o.lease_expires_at, o.occurred_at, o.created_at, o.finished_at, o.resolved_at,
+            CAST(o.completed_handlers AS text) AS completed_handlers, o.error_class, o.last_error,
+            o.replay_of, o.replayed_by, o.replay_reason,
+            (SELECT r.id FROM {outbox} AS r WHERE r.replay_of = o.id) AS replayed_as:contents
+          FROM {outbox} AS o
+         WHERE :conditions
+         ORDER BY :order
+         LIMIT :limit",
+    contents: ", CAST(o.payload AS text) AS payload, CAST(o.headers AS text) AS headers",
+    is_unresolved: "o.finished_at IS NOT NULL AND o.error_class IS NOT NULL AND o.resolved_at IS NULL",
 };
