@@ -1,8 +1,8 @@
 use outbox_core::{
-    Envelope, ErrorClass, MessageId, OutboxStore, Relay, Router,
+    Envelope, ErrorClass, MessageId, OutboxStore, Relay, Router, Status,
     decide::{AttemptOutcome, FailedAttempt, Transition},
     row::Progress,
-    store::{EventSignals, OutboxOperator},
+    store::{EventSignals, ListFilter, ListRequest, OutboxOperator, Standing},
 };
 use outbox_seaorm::SeaOrmStore;
 use outbox_tests::{
@@ -22,6 +22,7 @@ for_each_database! {
     rows_that_are_finished_cost_a_claim_nothing,
     rows_that_are_finished_cost_the_signals_nothing,
     a_claim_takes_no_more_than_its_limit_whatever_the_statistics_say,
+    rows_that_are_finished_cost_a_list_of_others_nothing,
 }
 
 /// Rows that stand in the way, and pages that may be touched more because of them: an index grows by a level.
@@ -258,6 +259,79 @@ async fn a_claim_takes_no_more_than_its_limit_whatever_the_statistics_say(databa
     let report = Relay::new(subject.store().clone(), router).pass().await.unwrap();
     assert_eq!((report.claimed, report.dispatched), (100, 100));
     assert_eq!(database.count("outbox WHERE claims > 0").await, 107);
+}
+
+/// What operators look for: live rows, dead letters, a message, a relay.
+fn usual_filters(message: &Envelope) -> Vec<ListFilter> {
+    let standing = |standing| {
+        let mut filter = ListFilter::default();
+        filter.standing = standing;
+        filter
+    };
+    let mut filters: Vec<_> = [Standing::Live, Standing::Unresolved, Standing::Replayable].map(standing).into();
+    filters.extend([Status::Pending, Status::Claimed, Status::Dead].map(|status| standing(Standing::Status(status))));
+    let mut filter = ListFilter::default();
+    filter.message_id = Some(message.message_id);
+    filters.push(filter.clone());
+    filter = ListFilter::default();
+    filter.claimed_by = Some("relay-1".into());
+    filters.push(filter.clone());
+    filter.claimed_by = None;
+    filter.class = Some(ErrorClass::Terminal);
+    filters.push(filter);
+    filters
+}
+
+async fn rows_that_are_finished_cost_a_list_of_others_nothing(database: &TestDatabase) {
+    let subject = Sql::new(database);
+    for _ in 0..ROWS / 1_000 {
+        store_many(&subject, &placed_many(1_000)).await;
+        let (token, rows) = claim(&subject, 1_000, at(0)).await;
+        mark(&subject, token, &rows, &Transition::Dispatched, at(0)).await;
+    }
+    let message = placed_many(1).remove(0);
+    store_many(&subject, std::slice::from_ref(&message)).await;
+    vacuum(database).await;
+    analyze(database).await;
+    let mut db = connect(&database.url, 1).await;
+    let statements = Statements::listen(&mut db);
+    let store = SeaOrmStore::new(db.clone());
+    for filter in usual_filters(&message) {
+        for newest_first in [false, true] {
+            let list = ListRequest { newest_first, ..ListRequest::of(&filter) };
+            store.list(&list).await.unwrap();
+            statements.take();
+            let before = rows_read(&db).await;
+            statements.take();
+            store.list(&list).await.unwrap();
+            let sent = statements.take_filled();
+            let mut cost = rows_read(&db).await - before;
+            for sql in sent.iter().filter(|sql| sql.contains("FROM \"outbox\"")) {
+                cost += match database.backend {
+                    Backend::Postgres => pages_of(&db, sql).await,
+                    _ => scans(&db, sql).await,
+                };
+            }
+            assert!(cost <= SLACK, "{cost} for {filter:?}, newest first: {newest_first}");
+        }
+    }
+    db.close().await.unwrap();
+}
+
+/// Whether SQLite walks the table without an index, as a cost that is too high.
+async fn scans(db: &DatabaseConnection, sql: &str) -> i64 {
+    let statement = Statement::from_string(DbBackend::Sqlite, format!("EXPLAIN QUERY PLAN {sql}"));
+    let plan = db.query_all_raw(statement).await.unwrap();
+    let steps: Vec<String> = plan.iter().map(|row| row.try_get("", "detail").unwrap()).collect();
+    let walks = |step: &&String| step.contains("SCAN o") && !step.contains("INDEX");
+    let walks = steps.iter().filter(walks).count();
+    i64::try_from(walks).unwrap() * i64::from(ROWS)
+}
+
+async fn analyze(database: &TestDatabase) {
+    let sql = if database.backend == Backend::MySql { "ANALYZE TABLE outbox" } else { "ANALYZE outbox" };
+    let statement = Statement::from_string(database.db.get_database_backend(), sql);
+    database.db.query_all_raw(statement).await.unwrap();
 }
 
 /// On PostgreSQL the old index entries of rows that moved stay until autovacuum takes them.

@@ -112,3 +112,9 @@ mod kit;
 
 /// Layers of tower around handlers.
 mod tower;
+
+/// What a doctor finds, each fault from a fixture, and nothing on a healthy database.
+mod doctor;
+
+/// The command line, as a process of its own: verbs, refusals, exit codes, JSON, what it must not show.
+mod cli;

@@ -6,6 +6,7 @@
 // A harness fails by panicking.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod command;
 pub mod conformance;
 pub mod database;
 pub mod entities;

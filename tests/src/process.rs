@@ -1,7 +1,20 @@
 //! Other processes: relays that can be stopped and killed for real. Their program is `src/bin/relay_process.rs`.
 
-use std::process::{Output, Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
 use tokio::process::{Child, Command};
+
+/// A program of `src/bin`, which `cargo test` builds beside the tests.
+///
+/// # Panics
+///
+/// When the tests do not run from where they were built.
+pub fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().and_then(Path::parent).unwrap().join(name)
+}
 
 /// A process of this project's own, killed when it is dropped.
 #[derive(Debug)]
@@ -14,8 +27,7 @@ impl Process {
     ///
     /// When the program was not built; `cargo test` builds it beside the tests.
     pub fn start(arguments: &[&str]) -> Self {
-        let program = std::env::current_exe().unwrap();
-        let program = program.parent().and_then(std::path::Path::parent).unwrap().join("relay_process");
+        let program = program("relay_process");
         let child = Command::new(&program)
             .args(arguments)
             .stdin(Stdio::null())

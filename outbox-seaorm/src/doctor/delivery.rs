@@ -57,11 +57,13 @@ fn waiting(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
         Finding::warning(
             "late",
             format!(
-                "{} {} due since {}, while {}",
-                count(event.ready, &format!("row of {}", event.logical_name())).replace(" rows of", " rows of"),
+                "{} of {} {} due since {}, while {} {}",
+                count(event.ready, "row"),
+                event.logical_name(),
                 if event.ready == 1 { "is" } else { "are" },
                 event.ready_since.map(time).unwrap_or_default(),
-                count(signals.relays.len() as u64, "relay") + if signals.relays.len() == 1 { " lives" } else { " live" },
+                count(signals.relays.len() as u64, "relay"),
+                if signals.relays.len() == 1 { "lives" } else { "live" },
             ),
             "relays do not keep up, or do not work",
             "look at the relays' health and logs; more relays, or a higher `concurrency`, take more".to_owned(),

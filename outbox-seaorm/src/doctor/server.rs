@@ -174,7 +174,7 @@ async fn slots(case: &Case<'_>, sql: &str) -> Found {
 }
 
 /// One of SQLite's own commands, on the schema of the tables.
-async fn pragma(case: &Case<'_>, sql: &str) -> Result<Option<QueryResult>, DbErr> {
+pub(super) async fn pragma(case: &Case<'_>, sql: &str) -> Result<Option<QueryResult>, DbErr> {
     let schema = case.store.names.quoted_schema().map(|schema| format!("{schema}.")).unwrap_or_default();
     let sql = sql.replace("{schema}", &schema);
     case.store.db.query_one_raw(Statement::from_string(DbBackend::Sqlite, sql)).await

@@ -2,6 +2,7 @@
 
 use super::{
     Case, Diagnosis, Finding, Found,
+    server::pragma,
     words::{count, time},
 };
 use crate::{
@@ -31,7 +32,10 @@ pub(super) async fn look(case: &Case<'_>, diagnosis: &mut Diagnosis) {
         diagnosis.add("dead row versions", versions(case).await);
         diagnosis.add("growth of the live index", index_size(case).await);
     }
-    diagnosis.add("free space", free(case).await);
+    let doctor = &case.store.dialect.doctor;
+    if doctor.free.is_some() || doctor.pages.is_some() {
+        diagnosis.add("free space", free(case).await);
+    }
 }
 
 pub(super) fn missing(case: &Case<'_>, error: &StoreError) -> Finding {
@@ -262,33 +266,39 @@ async fn index_size(case: &Case<'_>) -> Found {
     Ok(findings)
 }
 
+/// Space that rows have left behind, where the database tells it: in each table, or in the file.
 async fn free(case: &Case<'_>) -> Found {
     let doctor = &case.store.dialect.doctor;
-    let mut findings = Vec::new();
-    for (_, name) in GROWING {
-        let statement = case.store.statement(doctor.free, &table_holes(case, name));
-        let Some(row) = case.store.db.query_one_raw(statement).await? else { continue };
-        let (used, free) = (bytes(&row, "used")?, bytes(&row, "free")?);
-        if free > case.options.bytes && free > used {
-            let is_file = doctor.journal_mode.is_some();
+    let mut found = Vec::new();
+    if let Some(sql) = doctor.free {
+        for (_, name) in GROWING {
+            let statement = case.store.statement(sql, &table_holes(case, name));
+            let Some(row) = case.store.db.query_one_raw(statement).await? else { continue };
             let table = case.store.names.qualified(name);
-            let (what, mend) = if is_file {
-                ("the database's file".to_owned(), doctor.shrink.to_owned())
-            } else {
-                (format!("table {table}"), format!("{}{table}", doctor.shrink))
-            };
-            findings.push(Finding::warning(
-                "free-space",
-                format!("{what} uses {used} bytes and holds {free} free"),
-                "it has grown with rows that are gone; the space is used again, but not given back",
-                mend,
-            ));
-            if is_file {
-                break;
-            }
+            let mend = format!("{}{table}", doctor.shrink);
+            found.push((format!("table {table}"), bytes(&row, "used")?, bytes(&row, "free")?, mend));
         }
     }
-    Ok(findings)
+    if let Some(sql) = doctor.pages {
+        let mut numbers = [0; 3];
+        for (number, sql) in numbers.iter_mut().zip(sql) {
+            let row = pragma(case, sql).await?;
+            *number = row.map_or(Ok(0), |row| row.try_get_by_index::<i64>(0))?.unsigned_abs();
+        }
+        let [size, pages, free] = numbers;
+        let used = pages.saturating_sub(free).saturating_mul(size);
+        found.push(("the database's file".to_owned(), used, free.saturating_mul(size), doctor.shrink.to_owned()));
+    }
+    found.retain(|(_, used, free, _)| *free > case.options.bytes && free > used);
+    let finding = |(what, used, free, mend): (String, u64, u64, String)| {
+        Finding::warning(
+            "free-space",
+            format!("{what} uses {used} bytes and holds {free} free"),
+            "it has grown with rows that are gone; the space is used again, but not given back",
+            mend,
+        )
+    };
+    Ok(found.into_iter().map(finding).collect())
 }
 
 fn bytes(row: &QueryResult, column: &str) -> Result<u64, sea_orm::DbErr> {

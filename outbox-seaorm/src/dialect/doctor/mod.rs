@@ -32,8 +32,10 @@ pub(crate) struct Doctor {
     pub(crate) versions: Option<&'static str>,
     /// Bytes and rows of the index of live rows.
     pub(crate) index_size: Option<&'static str>,
-    /// Bytes that a table (or the file) uses, and bytes that it holds free.
-    pub(crate) free: &'static str,
+    /// Bytes that a table uses, and bytes that it holds free.
+    pub(crate) free: Option<&'static str>,
+    /// The same of a file: bytes of a page, pages, free ones among them.
+    pub(crate) pages: Option<[&'static str; 3]>,
     /// What gives free space back.
     pub(crate) shrink: &'static str,
     /// SQLite's journal mode.

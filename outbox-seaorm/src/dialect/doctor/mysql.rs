@@ -25,10 +25,11 @@ pub(crate) const DOCTOR: Doctor = Doctor {
     slots: None,
     versions: None,
     index_size: None,
-    free: "SELECT CAST(COALESCE(t.DATA_LENGTH + t.INDEX_LENGTH, 0) AS SIGNED) AS used,
+    free: Some("SELECT CAST(COALESCE(t.DATA_LENGTH + t.INDEX_LENGTH, 0) AS SIGNED) AS used,
             CAST(COALESCE(t.DATA_FREE, 0) AS SIGNED) AS free
           FROM information_schema.TABLES AS t
-         WHERE t.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND t.TABLE_NAME = :bare",
+         WHERE t.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND t.TABLE_NAME = :bare"),
+    pages: None,
     shrink: "OPTIMIZE TABLE ",
     journal_mode: None,
     checkpoint: None,

@@ -52,8 +52,9 @@ pub(crate) const DOCTOR: Doctor = Doctor {
         "SELECT pg_relation_size(c.oid) AS bytes, CAST(GREATEST(c.reltuples, 0) AS bigint) AS n
            FROM pg_class AS c WHERE c.oid = to_regclass(:index)",
     ),
-    free: "SELECT pg_total_relation_size(to_regclass(:table)) AS used, CAST(0 AS bigint) AS free",
-    shrink: "VACUUM ",
+    free: None,
+    pages: None,
+    shrink: "",
     journal_mode: None,
     checkpoint: None,
 };

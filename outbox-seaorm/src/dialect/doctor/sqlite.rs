@@ -16,9 +16,8 @@ pub(crate) const DOCTOR: Doctor = Doctor {
     slots: None,
     versions: None,
     index_size: None,
-    free: "SELECT (p.page_count - f.freelist_count) * s.page_size AS used, f.freelist_count * s.page_size AS free
-          FROM pragma_page_count(COALESCE(:schema, 'main')) AS p, pragma_freelist_count(COALESCE(:schema, 'main')) AS f,
-               pragma_page_size(COALESCE(:schema, 'main')) AS s",
+    free: None,
+    pages: Some(["PRAGMA {schema}page_size", "PRAGMA {schema}page_count", "PRAGMA {schema}freelist_count"]),
     shrink: "VACUUM",
     journal_mode: Some("PRAGMA {schema}journal_mode"),
     checkpoint: Some("PRAGMA {schema}wal_checkpoint(PASSIVE)"),
