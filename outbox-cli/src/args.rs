@@ -1,5 +1,8 @@
 //! What can be asked for.
 
+// A flag is a bool.
+#![allow(clippy::struct_excessive_bools)]
+
 use chrono::TimeDelta;
 use clap::{Args, Parser, Subcommand};
 use outbox_core::ErrorClass;
@@ -305,7 +308,8 @@ mod tests {
             (span("90s"), span("15m"), span("2h"), span("7d")),
             (Ok(90), Ok(900), Ok(7_200), Ok(604_800))
         );
-        for text in ["", "7", "d", "-1d", "1.5h", "7 d", "99999999999999999999s", "9999999999999999d", "7é"] {
+        for text in ["", "7", "d", "-1d", "1.5h", "7 d", "99999999999999999999s", "9999999999999999d", "7é"]
+        {
             assert!(span(text).is_err(), "{text:?}");
         }
     }

@@ -38,7 +38,11 @@ pub(crate) async fn connect(at: &Place) -> Result<Target, Failure> {
     // SQLite would make an empty file of a name that is not there; only `mode=rwc` asks for that.
     let url = url.strip_prefix("mariadb://").map_or(url.to_owned(), |rest| format!("mysql://{rest}"));
     let mut options = ConnectOptions::new(url);
-    options.max_connections(2).connect_timeout(at.timeout.0).acquire_timeout(at.timeout.0).sqlx_logging(false);
+    options
+        .max_connections(2)
+        .connect_timeout(at.timeout.0)
+        .acquire_timeout(at.timeout.0)
+        .sqlx_logging(false);
     let wait = at.timeout.0.saturating_add(Duration::from_secs(1));
     let connected = tokio::time::timeout(wait, Database::connect(options)).await;
     let unreachable = |why: &str| {
@@ -59,7 +63,9 @@ pub(crate) async fn connect(at: &Place) -> Result<Target, Failure> {
 fn tables(at: &Place) -> Result<TableNames, Failure> {
     let (schema, prefix) = (at.schema.as_deref(), at.prefix.as_deref().unwrap_or_default());
     if schema.is_some_and(|schema| schema.is_empty() || schema.contains('\0')) {
-        return Err(Failure::usage("--schema is empty or has NUL in it; leave it out for the connection's own schema"));
+        return Err(Failure::usage(
+            "--schema is empty or has NUL in it; leave it out for the connection's own schema",
+        ));
     }
     if prefix.len() > 30 || prefix.contains('\0') {
         return Err(Failure::usage("--prefix has more than 30 bytes or NUL in it"));

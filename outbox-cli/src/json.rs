@@ -103,7 +103,7 @@ pub(crate) fn status(signals: &Signals, keys: &[BlockedKey]) -> Value {
             "expired": event.expired,
             "is_complete": event.is_complete,
             "oldest": maybe_time(event.oldest),
-            "dead": serde_json::Map::from_iter(dead),
+            "dead": dead.collect::<serde_json::Map<_, _>>(),
             "dead_since": maybe_time(event.dead_since),
         })
     };

@@ -49,7 +49,10 @@ mod tests {
             ("no URL", "no URL"),
             ("a: postgres://ann:s3cret@host/db, b", "a: postgres://***@host/db, b"),
             ("mysql://ann:p@ss/w:rd@host:3306/db", "mysql://***@host:3306/db"),
-            ("'postgres://host/db?password=s3cret&x=1' failed", "'postgres://host/db?password=***&x=1' failed"),
+            (
+                "'postgres://host/db?password=s3cret&x=1' failed",
+                "'postgres://host/db?password=***&x=1' failed",
+            ),
             ("sqlite://a.db?mode=rwc and postgres://a:b@c", "sqlite://a.db?mode=rwc and postgres://***@c"),
         ] {
             assert_eq!(redact(text), shown);

@@ -268,8 +268,11 @@ fn usual_filters(message: &Envelope) -> Vec<ListFilter> {
         filter.standing = standing;
         filter
     };
-    let mut filters: Vec<_> = [Standing::Live, Standing::Unresolved, Standing::Replayable].map(standing).into();
-    filters.extend([Status::Pending, Status::Claimed, Status::Dead].map(|status| standing(Standing::Status(status))));
+    let mut filters: Vec<_> =
+        [Standing::Live, Standing::Unresolved, Standing::Replayable].map(standing).into();
+    filters.extend(
+        [Status::Pending, Status::Claimed, Status::Dead].map(|status| standing(Standing::Status(status))),
+    );
     let mut filter = ListFilter::default();
     filter.message_id = Some(message.message_id);
     filters.push(filter.clone());

@@ -11,8 +11,8 @@ macro_rules! word {
     };
 }
 
-/// The crates that users depend on.
-const PUBLISHED: [&str; 3] = ["outbox-core", "outbox-derive", "outbox-seaorm"];
+/// The crates that are published.
+const PUBLISHED: [&str; 4] = ["outbox-cli", "outbox-core", "outbox-derive", "outbox-seaorm"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a member of the workspace")
@@ -132,6 +132,20 @@ fn nothing_that_is_published_depends_on_the_tests_or_the_examples() {
         let all = dependencies(package, &ALL);
         assert!(!leaves.iter().any(|leaf| all.contains(*leaf)), "{package} depends on {all:?}");
     }
+}
+
+#[test]
+fn nobody_who_uses_the_library_builds_the_command_line() {
+    for package in ["outbox-core", "outbox-derive", "outbox-seaorm"] {
+        let all = dependencies(package, &ALL);
+        assert!(!all.contains("outbox-cli") && !all.contains("clap"), "{package} depends on {all:?}");
+    }
+}
+
+#[test]
+fn the_command_line_knows_no_sql() {
+    let words = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "Statement", "execute_unprepared"];
+    none("outbox-cli asks the library", &lines_with(files("outbox-cli/src", &[".rs"]), &words));
 }
 
 #[test]

@@ -21,9 +21,9 @@ fn what(said: &args::What) -> Pause {
 fn check(pause: &Pause) -> Result<(), Failure> {
     let Pause::Event(name) = pause else { return Ok(()) };
     match name.rsplit_once(".v") {
-        Some((name, version)) if version.parse::<u16>().is_ok() => Err(Failure::usage(format!(
-            "an event is paused in all its versions: say --event {name}"
-        ))),
+        Some((name, version)) if version.parse::<u16>().is_ok() => {
+            Err(Failure::usage(format!("an event is paused in all its versions: say --event {name}")))
+        }
         _ => Ok(()),
     }
 }

@@ -21,7 +21,8 @@ pub(super) fn of(said: &Filter) -> Result<ListFilter, Failure> {
         }
     }
     if let Some(aggregate) = &said.aggregate {
-        let (kind, id) = aggregate.split_once('/').map_or((&**aggregate, None), |(kind, id)| (kind, Some(id)));
+        let (kind, id) =
+            aggregate.split_once('/').map_or((&**aggregate, None), |(kind, id)| (kind, Some(id)));
         if kind.is_empty() || id == Some("") {
             return Err(Failure::usage("--aggregate is written order (all orders) or order/7 (one of them)"));
         }

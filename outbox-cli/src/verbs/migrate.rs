@@ -22,10 +22,14 @@ pub(super) async fn run(call: &mut Call<'_>, step: Step) -> Result<Exit, Failure
     }
     let states = migration_states(&call.target.db, call.target.tables).await.map_err(failed)?;
     let is_done = states.iter().all(|state| state.recorded_in.is_some());
-    call.tell(|| text(&states), || {
-        let state = |state: &MigrationState| json!({ "name": state.name, "recorded_in": state.recorded_in });
-        json!({ "migrations": states.iter().map(state).collect::<Vec<_>>() })
-    });
+    call.tell(
+        || text(&states),
+        || {
+            let state =
+                |state: &MigrationState| json!({ "name": state.name, "recorded_in": state.recorded_in });
+            json!({ "migrations": states.iter().map(state).collect::<Vec<_>>() })
+        },
+    );
     Ok(if is_done { Exit::Fine } else { Exit::Refused })
 }
 

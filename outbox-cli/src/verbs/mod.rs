@@ -36,8 +36,7 @@ impl Call<'_> {
 
 pub(crate) async fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     // What is wrong with a filter or a name is said before anybody waits for a database.
-    let checked = check(&arguments.verb);
-    checked?;
+    check(&arguments.verb)?;
     let target = connect(&arguments.place).await?;
     let db = target.db.clone();
     let mut call = Call { target, console, json: arguments.place.json };

@@ -25,7 +25,12 @@ pub(super) async fn run(call: &mut Call<'_>, said: &Said) -> Result<Exit, Failur
     if !said.yes || said.dry_run {
         let n = call.target.store.purgeable(&purge).await?;
         let more = if n == u64::from(said.limit) { " (--limit; there may be more)" } else { "" };
-        let what = format!("{} of {}, finished for more than {}{more}", count(n, one), call.target.place, span(said.older_than.0));
+        let what = format!(
+            "{} of {}, finished for more than {}{more}",
+            count(n, one),
+            call.target.place,
+            span(said.older_than.0)
+        );
         if said.dry_run || n == 0 {
             call.tell(|| format!("would delete {what}"), || json!({ "dry_run": true, "rows": n }));
             return Ok(Exit::Fine);

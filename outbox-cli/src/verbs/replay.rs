@@ -23,7 +23,9 @@ pub(super) fn check(said: &Said) -> Result<(), Failure> {
         (false, true, _) | (false, _, true) => Err(Failure::usage(
             "ids and a filter do not go together: say the ids of dead letters, or a filter that finds them",
         )),
-        (true, true, true) => Err(Failure::usage("--all and a filter do not go together: leave one of them out")),
+        (true, true, true) => {
+            Err(Failure::usage("--all and a filter do not go together: leave one of them out"))
+        }
         (true, false, false) => Err(Failure::usage(
             "say which dead letters: their ids, a filter (--event, --class, --key, …), or --all; with --dry-run nothing is changed",
         )),
@@ -63,11 +65,14 @@ async fn bulk(call: &mut Call<'_>, said: &Said, by: &str) -> Result<Exit, Failur
     if said.dry_run || n == 0 {
         let text = || match n {
             0 => "no dead letter is found that could be replayed".to_owned(),
-            _ => format!("{}\n{} would be replayed{more}", filter::table(plan.rows()).text(), count(n, "dead letter")),
+            _ => format!(
+                "{}\n{} would be replayed{more}",
+                filter::table(plan.rows()).text(),
+                count(n, "dead letter")
+            ),
         };
-        let json = || {
-            json!({ "dry_run": true, "rows": json::rows(plan.rows()), "is_complete": plan.is_complete() })
-        };
+        let json =
+            || json!({ "dry_run": true, "rows": json::rows(plan.rows()), "is_complete": plan.is_complete() });
         call.tell(text, json);
         return Ok(Exit::Fine);
     }

@@ -52,8 +52,13 @@ pub(super) fn tell(call: &mut Call<'_>, done: Vec<Done>) -> Result<Exit, Failure
 pub(super) async fn skip(call: &mut Call<'_>, rows: &Rows<WhoWhy>) -> Result<Exit, Failure> {
     let by = by(rows.more.by.as_deref())?;
     OperateError::check_texts(&by, rows.more.reason.as_deref())?;
-    confirm(call, &rows.ids, "These rows will never be dispatched, and their keys go on without them", rows.yes)
-        .await?;
+    confirm(
+        call,
+        &rows.ids,
+        "These rows will never be dispatched, and their keys go on without them",
+        rows.yes,
+    )
+    .await?;
     let mut done = Vec::new();
     for id in ids(&rows.ids) {
         let skipped = call.target.store.skip(id, &by, rows.more.reason.as_deref(), None).await;
@@ -72,8 +77,13 @@ pub(super) async fn retry_now(call: &mut Call<'_>, rows: &Rows<Nothing>) -> Resu
 }
 
 pub(super) async fn release(call: &mut Call<'_>, rows: &Rows<Nothing>) -> Result<Exit, Failure> {
-    confirm(call, &rows.ids, "These rows are taken from the relay that claimed them, if its lease has expired", rows.yes)
-        .await?;
+    confirm(
+        call,
+        &rows.ids,
+        "These rows are taken from the relay that claimed them, if its lease has expired",
+        rows.yes,
+    )
+    .await?;
     let mut done = Vec::new();
     for id in ids(&rows.ids) {
         let released = call.target.store.release(id, None).await;

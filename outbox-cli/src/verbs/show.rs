@@ -78,7 +78,8 @@ fn row(row: &ListedRow) -> String {
         let reason = row.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("{by}{reason}")
     });
-    let lease = row.claimed_by.as_deref().map(|relay| format!("{relay} until {}", maybe_time(row.lease_expires_at)));
+    let lease =
+        row.claimed_by.as_deref().map(|relay| format!("{relay} until {}", maybe_time(row.lease_expires_at)));
     let contents = row.contents.as_ref();
     let lines = [
         ("row", Some(row.id.to_string())),

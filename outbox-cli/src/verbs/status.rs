@@ -34,11 +34,16 @@ fn text(place: &str, signals: &Signals, keys: &[BlockedKey]) -> String {
         if relays.is_empty() { "none".to_owned() } else { relays.join(", ") },
     )];
     let events = events(&signals.events);
-    parts.push(if events.is_empty() { "nothing waits, and nothing is dead".to_owned() } else { events.text() });
+    parts.push(if events.is_empty() {
+        "nothing waits, and nothing is dead".to_owned()
+    } else {
+        events.text()
+    });
     let mut dead = Table::of(&["DEAD LETTERS OF", "CLASS", "COUNT", "OLDEST OF THE EVENT (UTC)"]);
     for event in &signals.events {
         for (class, n) in &event.dead {
-            let cells = [cell(&event.logical_name()), class.to_string(), n.to_string(), maybe_time(event.dead_since)];
+            let cells =
+                [cell(&event.logical_name()), class.to_string(), n.to_string(), maybe_time(event.dead_since)];
             dead.add(cells.into());
         }
     }
@@ -56,7 +61,8 @@ fn text(place: &str, signals: &Signals, keys: &[BlockedKey]) -> String {
 }
 
 fn events(events: &[EventSignals]) -> Table {
-    let header = ["EVENT", "READY", "BLOCKED", "RETRYING", "LATER", "CLAIMED", "EXPIRED", "DEAD", "READ BY A RELAY"];
+    let header =
+        ["EVENT", "READY", "BLOCKED", "RETRYING", "LATER", "CLAIMED", "EXPIRED", "DEAD", "READ BY A RELAY"];
     let mut table = Table::of(&header);
     for event in events {
         let more = if event.is_complete { "" } else { "+" };

@@ -97,11 +97,7 @@ pub trait OutboxOperator: OutboxStore {
     /// # Errors
     ///
     /// [`OperateError::NotFound`]; the store's error, also for a row of which a column cannot be read at all.
-    fn show(
-        &self,
-        id: RowId,
-        contents: bool,
-    ) -> impl Future<Output = Result<Shown, OperateError>> + Send;
+    fn show(&self, id: RowId, contents: bool) -> impl Future<Output = Result<Shown, OperateError>> + Send;
 
     /// Pauses something. Relays follow within about a second. Pausing it again replaces name and reason.
     ///

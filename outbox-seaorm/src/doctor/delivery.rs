@@ -20,13 +20,13 @@ const IDS: usize = 20;
 pub(super) async fn look(case: &Case<'_>, diagnosis: &mut Diagnosis) {
     match case.store.signals(Some(case.at)).await {
         Ok(signals) => {
-            diagnosis.add("rows that wait, and relays that take them", Ok(waiting(case, &signals)));
+            diagnosis.add("rows that wait", Ok(waiting(case, &signals)));
             diagnosis.add("events that no relay reads", Ok(unroutable(case, &signals)));
             diagnosis.add("dead letters", Ok(dead_letters(case, &signals)));
         }
         Err(error) => {
             let refused: Found = Err(error.into());
-            diagnosis.add("rows that wait, and dead letters", refused);
+            diagnosis.add("rows that wait and dead letters", refused);
         }
     }
     diagnosis.add("blocked ordering keys", blocked(case).await);
@@ -41,13 +41,15 @@ fn waiting(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
                 "no-relay",
                 format!("{} to be delivered, and no relay lives", wait(waiting)),
                 "nothing is delivered until a relay runs",
-                "start a relay (`Relay::run`) on these tables, and look into the log of the last one".to_owned(),
+                "start a relay (`Relay::run`) on these tables, and look into the log of the last one"
+                    .to_owned(),
             )
         };
         return (waiting > 0).then(none).into_iter().collect();
     }
     let is_paused = |event: &EventSignals| {
-        let of_event = |pause: &Pause| *pause == Pause::All || *pause == Pause::Event(event.event_type.clone());
+        let of_event =
+            |pause: &Pause| *pause == Pause::All || *pause == Pause::Event(event.event_type.clone());
         signals.pauses.iter().any(|entry| of_event(&entry.pause))
     };
     let is_late = |event: &&EventSignals| {
@@ -66,7 +68,8 @@ fn waiting(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
                 if signals.relays.len() == 1 { "lives" } else { "live" },
             ),
             "relays do not keep up, or do not work",
-            "look at the relays' health and logs; more relays, or a higher `concurrency`, take more".to_owned(),
+            "look at the relays' health and logs; more relays, or a higher `concurrency`, take more"
+                .to_owned(),
         )
     };
     signals.events.iter().filter(is_late).map(late).collect()
@@ -83,7 +86,7 @@ fn unroutable(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
             format!("{} of {}, which no live relay reads", wait(event.unroutable()), event.logical_name()),
             "they stay until a build that reads them is deployed, and hold up their ordering keys",
             format!(
-                "deploy a relay that reads {0}, or `.ignore` it; to look: {1}",
+                "deploy a relay that reads {0}, or `.ignore` it; look with `{1}`",
                 event.logical_name(),
                 case.words.outbox(format!("list --live --event {}", shell(&event.logical_name())))
             ),
@@ -100,10 +103,13 @@ fn dead_letters(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
             let filter = format!("--event {} --class {class}", shell(&name));
             Finding::warning(
                 "dead-letters",
-                format!("{} of {name}, class {class}; the oldest of {name} since {since}", count(*n, "dead letter")),
+                format!(
+                    "{} of {name}, class {class}; the oldest of {name} since {since}",
+                    count(*n, "dead letter")
+                ),
                 "they are not delivered until they are replayed",
                 format!(
-                    "{}, mend the cause, then {} or {}",
+                    "look with `{}`, mend the cause, then `{}` or `{}`",
                     case.words.outbox(format!("list --replayable {filter}")),
                     case.words.outbox(format!("replay {filter} --reason '…'")),
                     case.words.outbox("skip ID --reason '…'"),
@@ -122,7 +128,7 @@ async fn blocked(case: &Case<'_>) -> Found {
             Cause::Dead => (
                 "is dead",
                 format!(
-                    "mend the cause, then {} or {}",
+                    "mend the cause, then `{}` or `{}`",
                     case.words.outbox(format!("replay {} --reason '…'", key.head)),
                     case.words.outbox(format!("skip {} --reason '…'", key.head))
                 ),
@@ -130,7 +136,7 @@ async fn blocked(case: &Case<'_>) -> Found {
             Cause::Unroutable => (
                 "is read by no live relay",
                 format!(
-                    "deploy a relay that reads {}, or {}",
+                    "deploy a relay that reads {}, or `{}`",
                     key.logical_name,
                     case.words.outbox(format!("skip {} --reason '…'", key.head))
                 ),
@@ -161,9 +167,8 @@ async fn leases(case: &Case<'_>) -> Found {
          WHERE finished_at IS NULL AND lease_expires_at <= :before
          LIMIT :limit";
     let grace = TimeDelta::from_std(case.options.orphaned).unwrap_or(TimeDelta::zero());
-    let holes = Holes::default()
-        .with("before", case.store.dialect.time(case.at - grace))
-        .with("limit", LEASES);
+    let holes =
+        Holes::default().with("before", case.store.dialect.time(case.at - grace)).with("limit", LEASES);
     let rows = case.store.db.query_all_raw(case.store.statement(sql, &holes)).await?;
     let mut by_event: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
     for row in &rows {
@@ -182,7 +187,8 @@ struct Orphan {
 
 impl Orphan {
     fn of(row: &QueryResult) -> Result<Self, NotAsked> {
-        let (name, version): (String, i32) = (row.try_get("", "event_type")?, row.try_get("", "event_version")?);
+        let (name, version): (String, i32) =
+            (row.try_get("", "event_type")?, row.try_get("", "event_version")?);
         Ok(Self {
             id: row.try_get("", "id")?,
             event: format!("{name}.v{version}"),
@@ -206,9 +212,10 @@ fn orphaned(case: &Case<'_>, mut orphans: Vec<Orphan>) -> Finding {
         ),
         "the relay that owned them is gone, and no other one takes them over",
         format!(
-            "start a relay that reads {}; or {}",
+            "start a relay that reads {}, or `{}`",
             first.event,
-            case.words.outbox(format!("release {}", list(orphans.iter().take(IDS).map(|orphan| orphan.id), " ")))
+            case.words
+                .outbox(format!("release {}", list(orphans.iter().take(IDS).map(|orphan| orphan.id), " ")))
         ),
     )
 }

@@ -41,7 +41,8 @@ pub struct Finding {
     pub what: String,
     /// Why that is a problem.
     pub why: &'static str,
-    /// The command that mends it: of the shell when it begins with `outbox`, else SQL, unless it says what to do.
+    /// What mends it: one command, or what to do with the commands in backticks. Commands begin with `outbox`, or are
+    /// SQL.
     pub mend: String,
 }
 

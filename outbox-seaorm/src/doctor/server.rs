@@ -10,7 +10,7 @@ use crate::{
     store::{check::isolation, signals::clock},
 };
 use chrono::Utc;
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, TransactionTrait};
 use std::{collections::BTreeSet, time::Duration};
 
 pub(super) async fn look(case: &Case<'_>, diagnosis: &mut Diagnosis) {
@@ -60,7 +60,7 @@ async fn clocks(case: &Case<'_>) -> Found {
         "clock-skew",
         format!("the database's clock is {:.1} s {direction} this machine's", apart.as_secs_f64()),
         "due times are the database's alone and stay right, but `occurred_at` and logs do not fit them",
-        "let both machines follow one time server (chronyc tracking, timedatectl)".to_owned(),
+        "let both machines follow one time server (`chronyc tracking`, `timedatectl`)".to_owned(),
     )])
 }
 
@@ -68,15 +68,11 @@ async fn level(case: &Case<'_>) -> Found {
     let level = isolation(case.store).await?.unwrap_or_default().to_ascii_uppercase().replace('-', " ");
     let is_strict = case.store.dialect.doctor.strict_levels.contains(&&*level);
     let finding = || {
-        let mend = match case.store.dialect.backend {
-            DbBackend::Postgres => "ALTER ROLE CURRENT_USER SET default_transaction_isolation = 'read committed'",
-            _ => "SET GLOBAL transaction_isolation = 'READ-COMMITTED'",
-        };
         Finding::warning(
             "isolation",
             format!("transactions of this login are {level} unless they say otherwise"),
             "relays set their own level, but saves that meet fail or wait instead of passing each other",
-            mend.to_owned(),
+            case.store.dialect.doctor.relax.to_owned(),
         )
     };
     Ok(is_strict.then(finding).into_iter().collect())
@@ -94,7 +90,7 @@ fn pooled(pids: &[i32]) -> Option<Finding> {
             "statement-pooling",
             format!("{} of one connection were answered by {} processes", count(pids.len() as u64, "statement"), different.len()),
             "a pooler gives each transaction another session: prepared statements are lost, and migrations may run at once",
-            "connect relays and migrations to the server itself, or let the pooler pool sessions (pgbouncer: pool_mode = session)".to_owned(),
+            "connect relays and migrations to the server itself, or let the pooler pool sessions (pgbouncer: `pool_mode = session`)".to_owned(),
         )
     })
 }
@@ -117,10 +113,10 @@ async fn transactions(case: &Case<'_>, sql: &str) -> Found {
         let state = row.try_get::<Option<String>>("", "state")?.unwrap_or_default();
         let age: i64 = row.try_get("", "age")?;
         let mend = if session == 0 {
-            "XA RECOVER; then XA COMMIT or XA ROLLBACK of what it lists".to_owned()
+            case.store.dialect.doctor.end_orphan.to_owned()
         } else {
             let end = case.store.dialect.doctor.end_session.replace("{}", &session.to_string());
-            format!("end it where it was begun, or {end}")
+            format!("end it where it was begun, or `{end}`")
         };
         findings.push(Finding::warning(
             "long-transaction",
@@ -148,7 +144,7 @@ async fn prepared(case: &Case<'_>, sql: &str) -> Found {
             "prepared-transaction",
             format!("the prepared transaction {name:?} has been open for {age} s"),
             "it survives its session, keeps its locks, and holds back the cleanup of all tables",
-            format!("COMMIT PREPARED {0} or ROLLBACK PREPARED {0}", text(&name)),
+            case.store.dialect.doctor.end_prepared.replace("{}", &text(&name)),
         ));
     }
     Ok(findings)
@@ -167,29 +163,41 @@ async fn slots(case: &Case<'_>, sql: &str) -> Found {
             "replication-slot",
             format!("nobody reads the replication slot {name:?}"),
             why,
-            format!("start its reader, or SELECT pg_drop_replication_slot({})", text(&name)),
+            format!(
+                "start its reader, or `{}`",
+                case.store.dialect.doctor.drop_slot.replace("{}", &text(&name))
+            ),
         ));
     }
     Ok(findings)
 }
 
 /// One of SQLite's own commands, on the schema of the tables.
-pub(super) async fn pragma(case: &Case<'_>, sql: &str) -> Result<Option<QueryResult>, DbErr> {
+fn on_schema(case: &Case<'_>, sql: &str) -> String {
     let schema = case.store.names.quoted_schema().map(|schema| format!("{schema}.")).unwrap_or_default();
-    let sql = sql.replace("{schema}", &schema);
-    case.store.db.query_one_raw(Statement::from_string(DbBackend::Sqlite, sql)).await
+    sql.replace("{schema}", &schema)
+}
+
+pub(super) async fn pragma(case: &Case<'_>, sql: &str) -> Result<Option<QueryResult>, DbErr> {
+    let statement = Statement::from_string(DbBackend::Sqlite, on_schema(case, sql));
+    case.store.db.query_one_raw(statement).await
 }
 
 async fn journal_mode(case: &Case<'_>, sql: &str) -> Found {
-    let row = pragma(case, sql).await?;
+    // A connection that has not looked into the file yet tells the mode of an empty one, so both are asked on one.
+    let tx = case.store.db.begin().await?;
+    let mut row = None;
+    for sql in [case.store.dialect.doctor.touch, sql] {
+        row = tx.query_one_raw(Statement::from_string(DbBackend::Sqlite, on_schema(case, sql))).await?;
+    }
+    tx.rollback().await?;
     let mode: String = row.map_or(Ok(String::new()), |row| row.try_get_by_index(0))?;
     let finding = || {
-        let schema = case.store.names.quoted_schema().map(|schema| format!("{schema}.")).unwrap_or_default();
         Finding::warning(
             "journal-mode",
             format!("the journal mode is {mode}"),
             "readers and the writer wait for each other, so saves fail as busy while a relay works",
-            format!("{} = WAL", sql.replace("{schema}", &schema)),
+            format!("{} = WAL", on_schema(case, sql)),
         )
     };
     // A database in memory has no other mode.
@@ -207,7 +215,10 @@ async fn log(case: &Case<'_>, sql: &str) -> Found {
             "log-grows",
             format!("{} of the write-ahead log cannot be moved into the file", count(left, "page")),
             "somebody has had a transaction open for long; the log grows until it ends, and every read gets slower",
-            "end the program that reads, or its transaction; then PRAGMA wal_checkpoint(TRUNCATE)".to_owned(),
+            format!(
+                "end the program that reads, or its transaction; then `{}`",
+                case.store.dialect.doctor.truncate_log
+            ),
         )
     };
     Ok((left > 0 && left.saturating_mul(PAGE) > case.options.bytes).then(finding).into_iter().collect())
@@ -223,7 +234,8 @@ async fn write_lock(case: &Case<'_>) -> Found {
             "write-lock-held",
             "somebody has held the write lock for as long as this connection waits".to_owned(),
             "nothing can be saved, claimed or marked meanwhile",
-            "end the program that writes, or its transaction (fuser or lsof on the file tells which it is)".to_owned(),
+            "end the program that writes, or its transaction (`lsof` on the file tells which it is)"
+                .to_owned(),
         )]),
         Err(error) => Err(error.into()),
     }

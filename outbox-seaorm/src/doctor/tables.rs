@@ -43,7 +43,7 @@ pub(super) fn missing(case: &Case<'_>, error: &StoreError) -> Finding {
         "tables-missing",
         error.to_string(),
         "nothing can be saved, and relays do not start",
-        format!("run your Migrator, or {}", case.words.outbox("migrate up")),
+        format!("run your Migrator, or `{}`", case.words.outbox("migrate up")),
     )
 }
 
@@ -57,9 +57,13 @@ async fn migrations(case: &Case<'_>) -> Found {
     }
     Ok(vec![Finding::error(
         "migration-missing",
-        format!("{} not recorded as applied: {}", count(missing.len() as u64, "migration"), missing.join(", ")),
+        format!(
+            "{} not recorded as applied: {}",
+            count(missing.len() as u64, "migration"),
+            missing.join(", ")
+        ),
         "the tables are older than this version",
-        format!("run your Migrator, or {}", case.words.outbox("migrate up")),
+        format!("run your Migrator, or `{}`", case.words.outbox("migrate up")),
     )])
 }
 
@@ -75,10 +79,10 @@ struct Existing {
 async fn indexes(case: &Case<'_>) -> Found {
     let mut existing = Vec::new();
     for (table, name) in GROWING.into_iter().chain([("keys", "outbox_keys")]) {
-        let rows = case.store.db.query_all_raw(case.store.statement(
-            case.store.dialect.doctor.indexes,
-            &table_holes(case, name),
-        ));
+        let rows = case
+            .store
+            .db
+            .query_all_raw(case.store.statement(case.store.dialect.doctor.indexes, &table_holes(case, name)));
         for row in rows.await? {
             existing.push(Existing {
                 table,
@@ -105,7 +109,8 @@ fn compared(case: &Case<'_>, index: &expected::Index, existing: &[Existing]) -> 
     let (from, to) = doctor.create_online;
     let create = case.store.names.fill(&index.create).replace(from, to);
     let create = if from.is_empty() { case.store.names.fill(&index.create) } else { create };
-    let found = existing.iter().find(|found| found.table == index.table && found.name.eq_ignore_ascii_case(&raw));
+    let found =
+        existing.iter().find(|found| found.table == index.table && found.name.eq_ignore_ascii_case(&raw));
     let Some(found) = found else {
         return Some(Finding::error(
             "index-missing",
@@ -128,7 +133,7 @@ fn compared(case: &Case<'_>, index: &expected::Index, existing: &[Existing]) -> 
             "index-differs",
             format!("index {raw} is on ({}) instead of ({})", found.columns, index.columns),
             "what it is for walks the whole table instead, or is not guarded any more",
-            format!("drop index {raw}, then {create}"),
+            format!("drop index {raw}, then `{create}`"),
         )
     })
 }
@@ -145,7 +150,7 @@ fn against_hot(case: &Case<'_>, index: &Existing) -> Option<Finding> {
         "index-ends-hot",
         format!("index {} names {named}, which every claim changes", index.name),
         "each claim and mark then writes into all indexes of the table, which grow with it",
-        format!("DROP INDEX CONCURRENTLY {}", case.store.names.in_schema(&index.name)),
+        format!("{}{}", case.store.dialect.doctor.drop_online, case.store.names.in_schema(&index.name)),
     ))
 }
 
@@ -164,9 +169,8 @@ async fn number(case: &Case<'_>, sql: &str) -> Result<i64, super::NotAsked> {
 
 async fn seeds(case: &Case<'_>) -> Found {
     let mut findings = Vec::new();
-    let seed = |table| {
-        expected::seed(&case.store.names, case.store.dialect.backend, table).unwrap_or_default()
-    };
+    let seed =
+        |table| expected::seed(&case.store.names, case.store.dialect.backend, table).unwrap_or_default();
     let lock = "SELECT COUNT(*) AS n FROM {control} WHERE kind = 'lock' AND name = 'purge'";
     if number(case, lock).await? == 0 {
         findings.push(Finding::error(
@@ -197,8 +201,7 @@ async fn purges(case: &Case<'_>) -> Found {
     let day = Duration::from_hours(24);
     let age = TimeDelta::from_std(case.options.retention.saturating_add(day)).unwrap_or(TimeDelta::MAX);
     let Some(before) = case.at.checked_sub_signed(age) else { return Ok(Vec::new()) };
-    let holes =
-        Holes::default().with("before", case.store.dialect.time(before)).with("limit", MAX_COUNTED);
+    let holes = Holes::default().with("before", case.store.dialect.time(before)).with("limit", MAX_COUNTED);
     let row = case.store.db.query_one_raw(case.store.statement(sql, &holes)).await?;
     let Some(row) = row else { return Ok(Vec::new()) };
     let (n, since): (i64, Option<DateTime<Utc>>) = (row.try_get("", "n")?, row.try_get("", "since")?);
@@ -239,7 +242,7 @@ async fn versions(case: &Case<'_>) -> Found {
                     cleaned.map_or_else(|| "never".to_owned(), time)
                 ),
                 "claims walk over them; autovacuum is off, too slow, or held back by an old transaction",
-                format!("VACUUM (VERBOSE, ANALYZE) {table}"),
+                format!("{}{table}", case.store.dialect.doctor.clean),
             ));
         }
     }
@@ -252,7 +255,9 @@ async fn index_size(case: &Case<'_>) -> Found {
     for name in ["outbox_live", "outbox_live_key"] {
         let index = case.store.names.qualified(name);
         let holes = Holes::default().with("index", index.as_str());
-        let Some(row) = case.store.db.query_one_raw(case.store.statement(sql, &holes)).await? else { continue };
+        let Some(row) = case.store.db.query_one_raw(case.store.statement(sql, &holes)).await? else {
+            continue;
+        };
         let (size, rows) = (bytes(&row, "bytes")?, bytes(&row, "n")?);
         if size > case.options.bytes && size > rows.saturating_mul(BYTES_A_ROW) {
             findings.push(Finding::warning(
@@ -287,7 +292,12 @@ async fn free(case: &Case<'_>) -> Found {
         }
         let [size, pages, free] = numbers;
         let used = pages.saturating_sub(free).saturating_mul(size);
-        found.push(("the database's file".to_owned(), used, free.saturating_mul(size), doctor.shrink.to_owned()));
+        found.push((
+            "the database's file".to_owned(),
+            used,
+            free.saturating_mul(size),
+            doctor.shrink.to_owned(),
+        ));
     }
     found.retain(|(_, used, free, _)| *free > case.options.bytes && free > used);
     let finding = |(what, used, free, mend): (String, u64, u64, String)| {

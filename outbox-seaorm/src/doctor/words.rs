@@ -12,14 +12,10 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn of(names: &QuotedNames) -> Self {
         let tables = names.names();
-        let mut flags = String::new();
-        if let Some(schema) = tables.schema_name() {
-            flags += &format!(" --schema {}", shell(schema));
-        }
-        if !tables.prefix_text().is_empty() {
-            flags += &format!(" --prefix {}", shell(tables.prefix_text()));
-        }
-        Self { flags }
+        let prefix = Some(tables.prefix_text()).filter(|prefix| !prefix.is_empty());
+        let flag = |name: &str, value: Option<&str>| value.map(|value| format!(" --{name} {}", shell(value)));
+        let flags = [flag("schema", tables.schema_name()), flag("prefix", prefix)];
+        Self { flags: flags.into_iter().flatten().collect() }
     }
 
     /// `outbox VERB`, on these tables.
@@ -64,10 +60,10 @@ mod tests {
     #[test]
     fn a_command_names_its_tables_and_survives_a_shell() {
         let names = TableNames::new().schema("my app's").prefix("x_").for_backend(DbBackend::Postgres);
+        assert_eq!(Words::of(&names).outbox("skip 1"), r"outbox --schema 'my app'\''s' --prefix x_ skip 1");
         assert_eq!(
-            Words::of(&names).outbox("skip 1"),
-            r"outbox --schema 'my app'\''s' --prefix x_ skip 1"
+            Words::of(&TableNames::new().for_backend(DbBackend::Postgres)).outbox("status"),
+            "outbox status"
         );
-        assert_eq!(Words::of(&TableNames::new().for_backend(DbBackend::Postgres)).outbox("status"), "outbox status");
     }
 }

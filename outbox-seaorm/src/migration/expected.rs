@@ -20,7 +20,11 @@ pub(crate) struct Index {
 
 /// The indexes of all tables, without primary keys and the unnamed ones.
 pub(crate) fn indexes(backend: DbBackend) -> Vec<Index> {
-    StepFile::ALL.into_iter().flat_map(|file| statements(file.script(backend))).flat_map(of).collect()
+    StepFile::ALL
+        .into_iter()
+        .flat_map(|file| statements(file.script(backend)))
+        .flat_map(|sql| of(&sql))
+        .collect()
 }
 
 /// The statement that fills a table with the rows which must be there, its names filled in.
@@ -35,13 +39,13 @@ fn one_line(text: &str) -> String {
 }
 
 /// Those of one statement.
-fn of(statement: String) -> Vec<Index> {
+fn of(statement: &str) -> Vec<Index> {
     if let Some((_, rest)) = statement.split_once(" INDEX IF NOT EXISTS {") {
         let created = (|| {
             let (name, rest) = rest.split_once('}')?;
             let (_, rest) = rest.split_once("ON {")?;
             let (table, rest) = rest.split_once('}')?;
-            let create = one_line(&statement);
+            let create = one_line(statement);
             Some(Index { name: last(name), table: last(table), columns: in_parentheses(rest)?, create })
         })();
         return created.into_iter().collect();

@@ -37,10 +37,8 @@ pub async fn migration_states(
     // MySQL and SQLite keep it in the database of the connection; see `migrate`.
     let qualified =
         if backend == DbBackend::Postgres { names.qualified(STANDALONE) } else { names.bare(STANDALONE) };
-    let recorded = [
-        (standalone, recorded(db, &qualified).await?),
-        (MIGRATOR.to_owned(), recorded(db, MIGRATOR).await?),
-    ];
+    let recorded =
+        [(standalone, recorded(db, &qualified).await?), (MIGRATOR.to_owned(), recorded(db, MIGRATOR).await?)];
     let state = |file: StepFile| {
         let name = file.name(tables);
         let found = recorded.iter().find(|(_, versions)| versions.contains(&name));

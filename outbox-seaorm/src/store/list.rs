@@ -112,7 +112,9 @@ fn conditions(
     match filter.standing {
         Standing::Live => all.push(("o.finished_at IS NULL", none())),
         Standing::Status(status) => all.push(("o.status = :status", none().with("status", status.as_str()))),
-        Standing::Unresolved | Standing::Replayable => all.push((store.dialect.operate.is_unresolved, none())),
+        Standing::Unresolved | Standing::Replayable => {
+            all.push((store.dialect.operate.is_unresolved, none()));
+        }
         _ => {}
     }
     if filter.standing == Standing::Replayable {
@@ -249,7 +251,10 @@ async fn neighbour(
         store.statement("SELECT id, replay_of FROM {outbox} :which", &Holes::default().with("which", which));
     let row = store.db.query_one_raw(statement).await?;
     let found = |row: QueryResult| {
-        Ok::<_, DbErr>((RowId(row.try_get("", "id")?), row.try_get::<Option<i64>>("", "replay_of")?.map(RowId)))
+        Ok::<_, DbErr>((
+            RowId(row.try_get("", "id")?),
+            row.try_get::<Option<i64>>("", "replay_of")?.map(RowId),
+        ))
     };
     row.map(found).transpose()
 }

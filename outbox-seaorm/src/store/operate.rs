@@ -11,7 +11,8 @@ use outbox_core::{
     decide::{LEASE_EXPIRED, Problem, RowState, SKIPPED},
     row::{HandlerState, Progress},
     store::{
-        BlockedKey, ListRequest, OperateError, OutboxOperator, Page, Pause, Replay, Shown, Signals, StoreErrorKind,
+        BlockedKey, ListRequest, OperateError, OutboxOperator, Page, Pause, Replay, Shown, Signals,
+        StoreErrorKind,
     },
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};

@@ -1,11 +1,6 @@
 use super::dead_order;
 use outbox_core::ErrorClass;
-use outbox_tests::{
-    command::outbox,
-    database::TestDatabase,
-    for_each_database,
-    subject::Sql,
-};
+use outbox_tests::{command::outbox, database::TestDatabase, for_each_database, subject::Sql};
 use serde_json::json;
 
 for_each_database! {
@@ -17,7 +12,8 @@ for_each_database! {
 async fn one_dead_letter_is_replayed_with_who_and_why(database: &TestDatabase) {
     let subject = Sql::new(database);
     let id = dead_order(&subject, ErrorClass::Timeout).await;
-    let replayed = outbox(database, &["replay", &id, "--reason", "the shop is back", "--json"]).await.fine().json();
+    let replayed =
+        outbox(database, &["replay", &id, "--reason", "the shop is back", "--json"]).await.fine().json();
     let new = replayed["results"][0]["replayed_as"].as_str().unwrap().to_owned();
     let shown = outbox(database, &["show", &new, "--json"]).await.fine().json();
     assert_eq!((&shown["row"]["replay_of"], &shown["chain"]), (&json!(id), &json!([id, new])));

@@ -45,7 +45,8 @@ async fn expire(database: &TestDatabase) {
         Backend::Sqlite => "2020-01-01T00:00:00.000000+00:00",
         _ => "2020-01-01 00:00:00",
     };
-    execute(database, &format!("UPDATE outbox SET lease_expires_at = '{then}' WHERE status = 'claimed'")).await;
+    execute(database, &format!("UPDATE outbox SET lease_expires_at = '{then}' WHERE status = 'claimed'"))
+        .await;
 }
 
 /// Everything that is finished was finished long ago.
@@ -54,7 +55,9 @@ async fn age(database: &TestDatabase) {
         Backend::Sqlite => "2020-01-01T00:00:00.000000+00:00",
         _ => "2020-01-01 00:00:00",
     };
-    execute(database, &format!("UPDATE outbox SET finished_at = '{then}' WHERE finished_at IS NOT NULL")).await;
-    execute(database, &format!("UPDATE outbox SET resolved_at = '{then}' WHERE resolved_at IS NOT NULL")).await;
+    execute(database, &format!("UPDATE outbox SET finished_at = '{then}' WHERE finished_at IS NOT NULL"))
+        .await;
+    execute(database, &format!("UPDATE outbox SET resolved_at = '{then}' WHERE resolved_at IS NOT NULL"))
+        .await;
     execute(database, &format!("UPDATE outbox_attempts SET failed_at = '{then}'")).await;
 }

@@ -1,4 +1,5 @@
 use super::dead;
+use outbox_core::store::Mark;
 use outbox_core::{ErrorClass, OutboxStore};
 use outbox_seaorm::{Outbox, SeaOrmStore, TableNames};
 use outbox_tests::{
@@ -8,7 +9,6 @@ use outbox_tests::{
     events::placed,
     for_each_database, for_each_empty_database,
 };
-use outbox_core::store::Mark;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
@@ -28,7 +28,9 @@ async fn at(url: &str, arguments: &[&str]) -> Ended {
 }
 
 async fn tables_that_are_missing_are_said_and_made(database: &TestDatabase) {
-    for arguments in [&["status"][..], &["list"], &["show", "1"], &["replay", "1"], &["purge", "--older-than", "1d"]] {
+    for arguments in
+        [&["status"][..], &["list"], &["show", "1"], &["replay", "1"], &["purge", "--older-than", "1d"]]
+    {
         outbox(database, arguments).await.failed(3, "run the migrations");
     }
     outbox(database, &["doctor"]).await.failed(1, "outbox migrate up");
@@ -57,7 +59,8 @@ async fn every_verb_honours_schema_and_prefix(database: &TestDatabase) {
         }
         Backend::MySql => {
             let quoted = schema.replace('`', "``");
-            for sql in [format!("DROP DATABASE IF EXISTS `{quoted}`"), format!("CREATE DATABASE `{quoted}`")] {
+            for sql in [format!("DROP DATABASE IF EXISTS `{quoted}`"), format!("CREATE DATABASE `{quoted}`")]
+            {
                 database.db.execute_unprepared(&sql).await.unwrap();
             }
         }
@@ -81,7 +84,10 @@ async fn every_verb_honours_schema_and_prefix(database: &TestDatabase) {
     let claim = request(1, None);
     let claimed = store.claim(&claim).await.unwrap().rows;
     let transition = dead(ErrorClass::Timeout);
-    store.mark(&[Mark { id: claimed[0].id, token: claim.token, transition, replay_of: None }], None).await.unwrap();
+    store
+        .mark(&[Mark { id: claimed[0].id, token: claim.token, transition, replay_of: None }], None)
+        .await
+        .unwrap();
     let id = claimed[0].id.to_string();
     let listed = run(&["list", "--json"]).await.fine().json();
     assert_eq!(listed["rows"].as_array().unwrap().len(), 2);
@@ -99,7 +105,11 @@ async fn every_verb_honours_schema_and_prefix(database: &TestDatabase) {
     let purged = run(&["purge", "--older-than", "0s", "--resolved", "--yes", "--json"]).await.fine().json();
     assert_eq!(purged["rows"], json!(3));
     if database.backend == Backend::MySql {
-        database.db.execute_unprepared(&format!("DROP DATABASE `{}`", schema.replace('`', "``"))).await.unwrap();
+        database
+            .db
+            .execute_unprepared(&format!("DROP DATABASE `{}`", schema.replace('`', "``")))
+            .await
+            .unwrap();
     }
 }
 
@@ -133,5 +143,8 @@ async fn a_password_never_appears(database: &TestDatabase) {
     // The real one is told without its login.
     let status = outbox(database, &["status"]).await.fine();
     assert!(!status.out.contains("root@") && !status.out.contains("postgres@"), "{status:?}");
-    assert!(status.out.contains(database.url.rsplit_once('/').unwrap().1.trim_end_matches("?mode=rwc")), "{status:?}");
+    assert!(
+        status.out.contains(database.url.rsplit_once('/').unwrap().1.trim_end_matches("?mode=rwc")),
+        "{status:?}"
+    );
 }

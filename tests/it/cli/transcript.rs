@@ -6,7 +6,7 @@ use outbox_core::{
     store::{Announcement, HandlerSets, OrderedRequest, OutboxStore},
 };
 use outbox_tests::{
-    command::outbox,
+    command::{Ended, outbox},
     conformance::{mark, request},
     database::{Backend, TestDatabase},
     events::placed,
@@ -27,7 +27,8 @@ const COMMANDS: [&[&str]; 11] = [
     &["release", "3", "--yes"],
     &["migrate", "status"],
 ];
-const BEGIN: &str = "<!-- Written by the commands themselves; see tests/it/cli/transcript.rs. -->\n\n```text\n";
+const BEGIN: &str =
+    "<!-- Written by the commands themselves; see tests/it/cli/transcript.rs. -->\n\n```text\n";
 const END: &str = "```\n";
 
 /// A dead letter by itself, one that holds up its key, and what waits behind it.
@@ -92,7 +93,9 @@ async fn the_transcript_in_the_docs_is_what_the_commands_say() {
         let ended = outbox(&database, arguments).await;
         let words: Vec<_> = arguments.iter().map(quoted).collect();
         let code = ended.code.filter(|code| *code != 0).map(|code| format!("[exit code {code}]\n"));
-        transcript += &format!("$ outbox {}\n{}{}{}\n", words.join(" "), ended.out, ended.err, code.unwrap_or_default());
+        let code = code.unwrap_or_default();
+        let Ended { out, err, .. } = ended;
+        transcript.extend(["$ outbox ", &words.join(" "), "\n", &out, &err, &code, "\n"]);
     }
     let transcript = format!("{}\n", normal(&transcript, place).trim_end());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");

@@ -59,7 +59,8 @@ async fn skipping_needs_a_confirmation(database: &TestDatabase) {
     assert_eq!(database.count("outbox WHERE resolved_at IS NULL").await, 1);
     outbox(database, &["skip", "99", "--yes"]).await.failed(1, "there is no outbox row 99");
     let skipped =
-        outbox(database, &["skip", &id, "99", "--by", "ann", "--reason", "shop is gone", "--yes", "--json"]).await;
+        outbox(database, &["skip", &id, "99", "--by", "ann", "--reason", "shop is gone", "--yes", "--json"])
+            .await;
     assert_eq!(skipped.code, Some(1), "one of two was refused: {skipped:?}");
     let results = &skipped.json()["results"];
     assert_eq!((&results[0]["id"], &results[0]["done"]), (&json!(id), &json!(true)));
@@ -134,7 +135,8 @@ async fn a_purge_says_what_it_deletes_and_does_it_once_confirmed(database: &Test
     outbox(database, &["purge", "--older-than", "7d"]).await.failed(1, "This deletes 3 dispatched rows");
     assert_eq!(database.count("outbox").await, 5);
     for (what, n, left) in [(None, 3, 2), (Some("--resolved"), 1, 1), (Some("--history"), 1, 1)] {
-        let purge = |last: &'static str| ["purge", "--older-than", "7d", "--json", last].into_iter().chain(what);
+        let purge =
+            |last: &'static str| ["purge", "--older-than", "7d", "--json", last].into_iter().chain(what);
         let dry = outbox(database, &purge("--dry-run").collect::<Vec<_>>()).await.fine().json();
         assert_eq!(dry, json!({ "dry_run": true, "rows": n }), "{what:?}");
         let done = outbox(database, &purge("--yes").collect::<Vec<_>>()).await.fine().json();
@@ -169,7 +171,8 @@ async fn pauses_begin_and_end(database: &TestDatabase) {
 
 async fn status_list_and_show_tell_what_is_there(database: &TestDatabase) {
     let subject = Sql::new(database);
-    let handlers: HandlerSets = [("orders.order-placed.v1".to_owned(), ["mail.confirm".to_owned()].into())].into();
+    let handlers: HandlerSets =
+        [("orders.order-placed.v1".to_owned(), ["mail.confirm".to_owned()].into())].into();
     let announcement = outbox_core::store::Announcement {
         relay: "one",
         handlers: &handlers,
@@ -191,7 +194,12 @@ async fn status_list_and_show_tell_what_is_there(database: &TestDatabase) {
     assert!(text.contains("relays    one\n") && text.contains("orders.order-placed.v1"), "{text}");
 
     let ids = |listed: &serde_json::Value| {
-        listed["rows"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        listed["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let message = waiting.message_id.to_string();
     let key = waiting.ordering_key.clone().unwrap();
@@ -239,7 +247,10 @@ async fn a_row_of_a_newer_version_is_listed_and_hides_no_other(database: &TestDa
     assert!(listed.contains("quantum: no such shop"), "{listed}");
     let shown = outbox(database, &["show", &id, "--json", "--payload"]).await.fine().json();
     assert_eq!((&shown["row"]["error_class"], &shown["row"]["headers"]), (&json!("quantum"), &json!("[1]")));
-    assert_eq!(outbox(database, &["list", "--json"]).await.fine().json()["rows"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        outbox(database, &["list", "--json"]).await.fine().json()["rows"].as_array().unwrap().len(),
+        3
+    );
     if database.backend == outbox_tests::database::Backend::Sqlite {
         // Only SQLite lets a column hold what is no id at all.
         super::execute(database, &format!("UPDATE outbox SET message_id = 'x' WHERE id = {id}")).await;
@@ -257,7 +268,9 @@ async fn payloads_are_told_only_when_they_are_asked_for(database: &TestDatabase)
     let envelope = placed(77_777).with_header("tenant", "acme-secret");
     let id = subject.append(std::slice::from_ref(&envelope)).await[0].to_string();
     let private = |text: &str| text.contains("77777") || text.contains("acme-secret");
-    for arguments in [&["list"][..], &["show", &id], &["status"], &["list", "--json"], &["show", &id, "--json"]] {
+    for arguments in
+        [&["list"][..], &["show", &id], &["status"], &["list", "--json"], &["show", &id, "--json"]]
+    {
         let told = outbox(database, arguments).await.fine();
         assert!(!private(&told.out) && !private(&told.err), "{told:?}");
     }
@@ -278,7 +291,8 @@ async fn a_pipe_that_nobody_reads_is_no_failure(database: &TestDatabase) {
     command.env("DATABASE_URL", &database.url).stdout(writer);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop(command);
-    let output = tokio::time::timeout(outbox_tests::wait::PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    let output =
+        tokio::time::timeout(outbox_tests::wait::PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), &*said), (Some(0), ""));
 }
@@ -289,9 +303,13 @@ async fn the_doctor_tells_what_is_wrong_by_its_exit_code(database: &TestDatabase
     let json = outbox(database, &["doctor", "--json", "--long-transaction", "7d"]).await.fine().json();
     assert_eq!(json["findings"], json!([]));
     Sql::new(database).append(&placed_many(1)).await;
-    let found = outbox(database, &["doctor", "--long-transaction", "7d"]).await.failed(1, "error    no-relay: ");
+    let found =
+        outbox(database, &["doctor", "--long-transaction", "7d"]).await.failed(1, "error    no-relay: ");
     assert!(found.out.contains("why:  ") && found.out.contains("mend: "), "{found:?}");
-    let json = outbox(database, &["doctor", "--json", "--long-transaction", "7d"]).await.failed(1, "no-relay").json();
+    let json = outbox(database, &["doctor", "--json", "--long-transaction", "7d"])
+        .await
+        .failed(1, "no-relay")
+        .json();
     let finding = &json["findings"][0];
     assert_eq!((&finding["severity"], &finding["code"]), (&json!("error"), &json!("no-relay")));
     let without = end(command(&["doctor"])).await;

@@ -35,7 +35,9 @@ async fn every_verb_is_exact_for_ids_of_64_bits(database: &TestDatabase) {
         let first = dead_letter(&subject, placed(1), ErrorClass::Timeout).await;
         assert_eq!(first.0, start);
         let first = first.to_string();
-        let json = async |arguments: &[&str]| outbox(database, &[arguments, &["--json"]].concat()).await.fine().json();
+        let json = async |arguments: &[&str]| {
+            outbox(database, &[arguments, &["--json"]].concat()).await.fine().json()
+        };
         let replayed = json(&["replay", &first]).await;
         let second = (start + 1).to_string();
         assert_eq!(replayed["results"], json!([{ "id": first, "done": true, "replayed_as": second }]));

@@ -1,4 +1,5 @@
 use super::{announce, codes, look, of_code, only, pinned};
+use outbox_core::OutboxEvent;
 use outbox_core::{
     Envelope, ErrorClass, MessageId, RowId,
     decide::{AttemptOutcome, FailedAttempt, Transition},
@@ -13,7 +14,6 @@ use outbox_tests::{
     for_each_database,
     subject::{Sql, Subject},
 };
-use outbox_core::OutboxEvent;
 
 for_each_database! {
     rows_that_wait_without_a_relay_are_found,
@@ -44,7 +44,10 @@ async fn rows_that_wait_without_a_relay_are_found(database: &TestDatabase) {
     subject.append(&placed_many(2)).await;
     let diagnosis = look(database, &pinned(0)).await;
     let finding = only(&diagnosis, "no-relay");
-    assert_eq!((finding.severity, &*finding.what), (Severity::Error, "2 rows wait to be delivered, and no relay lives"));
+    assert_eq!(
+        (finding.severity, &*finding.what),
+        (Severity::Error, "2 rows wait to be delivered, and no relay lives")
+    );
     announce(database, "one", &["a.b"], &[]).await;
     assert_eq!(look(database, &pinned(0)).await.findings, []);
     // It was announced for a year.
@@ -63,7 +66,11 @@ async fn rows_that_are_late_while_relays_live_are_found(database: &TestDatabase)
         options.late = DoctorOptions::default().late;
         options
     };
-    assert_eq!(look(database, &minutes(300)).await.findings, [], "five minutes are no more than five minutes");
+    assert_eq!(
+        look(database, &minutes(300)).await.findings,
+        [],
+        "five minutes are no more than five minutes"
+    );
     let diagnosis = look(database, &minutes(301)).await;
     let finding = only(&diagnosis, "late");
     assert_eq!(
@@ -82,7 +89,7 @@ async fn an_event_that_no_live_relay_reads_is_found_with_its_rows(database: &Tes
     let diagnosis = look(database, &pinned(1_000)).await;
     let finding = only(&diagnosis, "event-unroutable");
     assert_eq!(finding.what, "1 row waits of orders.order-placed.v2, which no live relay reads");
-    assert!(finding.mend.ends_with("outbox list --live --event orders.order-placed.v2"), "{finding:?}");
+    assert!(finding.mend.ends_with("`outbox list --live --event orders.order-placed.v2`"), "{finding:?}");
     assert_eq!(database.count("outbox WHERE attempts > 0").await, 0);
 }
 
@@ -112,8 +119,12 @@ async fn dead_letters_are_found_by_event_and_cause_until_somebody_acts(database:
     let diagnosis = look(database, &pinned(0)).await;
     assert_eq!(codes(&diagnosis), ["dead-letters", "dead-letters"]);
     let said: Vec<_> = diagnosis.findings.iter().map(|finding| &*finding.what).collect();
-    assert!(said.iter().any(|said| said.starts_with("2 dead letters of orders.order-placed.v1, class terminal")));
-    assert!(said.iter().any(|said| said.starts_with("1 dead letter of orders.order-placed.v1, class timeout")));
+    assert!(
+        said.iter().any(|said| said.starts_with("2 dead letters of orders.order-placed.v1, class terminal"))
+    );
+    assert!(
+        said.iter().any(|said| said.starts_with("1 dead letter of orders.order-placed.v1, class timeout"))
+    );
     assert!(
         diagnosis.findings.iter().any(|finding| finding
             .mend
@@ -139,7 +150,10 @@ async fn a_key_behind_a_dead_letter_is_found_until_it_is_skipped(database: &Test
     assert_eq!(codes(&diagnosis), ["key-blocked", "dead-letters"], "errors come first");
     let finding = of_code(&diagnosis, "key-blocked")[0];
     assert!(finding.what.contains(&format!("row {} ", ids[0])), "{finding:?}");
-    assert!(finding.what.contains("is dead since 2040-01-01 00:00:00 UTC; 1 row waits behind it"), "{finding:?}");
+    assert!(
+        finding.what.contains("is dead since 2040-01-01 00:00:00 UTC; 1 row waits behind it"),
+        "{finding:?}"
+    );
     assert!(finding.mend.contains(&format!("outbox skip {} ", ids[0])), "{finding:?}");
     subject.store().skip(ids[0], "ann", None, at(10)).await.unwrap();
     assert_eq!(look(database, &pinned(10)).await.findings, []);
@@ -150,14 +164,18 @@ async fn a_lease_that_nobody_takes_over_is_found_and_the_command_mends_it(databa
     announce(database, "one", &["a.b"], &[]).await;
     let ids = subject.append(&placed_many(2)).await;
     claim(&subject, 2, at(0)).await;
-    assert_eq!(look(database, &pinned(119)).await.findings, [], "a lease of one minute, and one to take over");
+    assert_eq!(
+        look(database, &pinned(119)).await.findings,
+        [],
+        "a lease of one minute, and one to take over"
+    );
     let diagnosis = look(database, &pinned(120)).await;
     let finding = only(&diagnosis, "orphan-leases");
     assert_eq!(
         finding.what,
         "2 rows of orders.order-placed.v1 with a lease that has expired; the first was left by relay relay-1 at 2040-01-01 00:01:00 UTC"
     );
-    assert!(finding.mend.ends_with(&format!("outbox release {} {}", ids[0], ids[1])), "{finding:?}");
+    assert!(finding.mend.ends_with(&format!("`outbox release {} {}`", ids[0], ids[1])), "{finding:?}");
     for id in ids {
         subject.store().release(id, at(120)).await.unwrap();
     }

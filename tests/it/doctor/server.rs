@@ -29,7 +29,8 @@ for_each_database! {
 }
 
 async fn number(db: &DatabaseConnection, sql: &str) -> i64 {
-    let row = db.query_one_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap().unwrap();
+    let row =
+        db.query_one_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap().unwrap();
     row.try_get_by_index(0).unwrap()
 }
 
@@ -74,14 +75,21 @@ async fn a_transaction_that_is_open_for_long_is_found_and_gone_after_its_end(dat
     let is_found = || async {
         let diagnosis = look(database, &strict).await;
         let found = of_code(&diagnosis, "long-transaction");
-        let ours = found.iter().find(|finding| finding.what.starts_with(&format!("session {session} ")) || finding.what.starts_with(&format!("session {session} of")));
+        let ours = found.iter().find(|finding| {
+            finding.what.starts_with(&format!("session {session} "))
+                || finding.what.starts_with(&format!("session {session} of"))
+        });
         ours.map(|finding| finding.mend.clone())
     };
     // MySQL's table of transactions is a moment behind.
     until("the transaction is found", || async { is_found().await.is_some() }).await;
     let mend = is_found().await.unwrap();
     assert!(mend.contains(&session.to_string()), "{mend}");
-    assert_eq!(codes(&look(database, &DoctorOptions::default()).await), [] as [&str; 0], "five minutes are allowed");
+    assert_eq!(
+        codes(&look(database, &DoctorOptions::default()).await),
+        [] as [&str; 0],
+        "five minutes are allowed"
+    );
     tx.rollback().await.unwrap();
     until("it is gone", || async { is_found().await.is_none() }).await;
     db.close().await.unwrap();
@@ -89,7 +97,8 @@ async fn a_transaction_that_is_open_for_long_is_found_and_gone_after_its_end(dat
 
 async fn a_prepared_transaction_is_found(database: &TestDatabase) {
     if database.backend != Backend::Postgres
-        || number(&database.db, "SELECT CAST(current_setting('max_prepared_transactions') AS bigint)").await == 0
+        || number(&database.db, "SELECT CAST(current_setting('max_prepared_transactions') AS bigint)").await
+            == 0
     {
         return; // Others tell it as a transaction without a session; servers rarely allow it at all.
     }
@@ -173,7 +182,9 @@ async fn a_reader_that_holds_back_the_log_is_found(database: &TestDatabase) {
     announce(database, "one", &["a.b"], &[]).await;
     let reader = database.connect().await;
     let tx = reader.begin().await.unwrap();
-    tx.query_all_raw(Statement::from_string(sea_orm::DbBackend::Sqlite, "SELECT id FROM outbox")).await.unwrap();
+    tx.query_all_raw(Statement::from_string(sea_orm::DbBackend::Sqlite, "SELECT id FROM outbox"))
+        .await
+        .unwrap();
     Sql::new(database).append(&placed_many(1)).await;
     let mut strict = DoctorOptions::default();
     strict.bytes = 0;

@@ -19,6 +19,9 @@ fn failed(class: ErrorClass) -> AttemptOutcome {
     AttemptOutcome::new(Progress::new(), vec![failed])
 }
 
+/// A condition on its own.
+type Set = fn(&mut ListFilter);
+
 fn filter(set: impl FnOnce(&mut ListFilter)) -> ListFilter {
     let mut filter = ListFilter::default();
     set(&mut filter);
@@ -102,7 +105,6 @@ pub async fn every_condition_narrows_what_is_found(subject: &impl Subject) {
     let other = Envelope::stored(MessageId::new(), "nobody.knows-this".into(), 7, "{}".into());
     let ids = subject.append(&[one.clone(), two.clone(), other]).await;
     let at_hours = |hours: u64| Duration::from_hours(hours);
-    type Set = fn(&mut ListFilter);
     let cases: [(Set, &[usize]); 10] = [
         (|filter| filter.event_type = Some("orders.order-placed".into()), &[0, 1]),
         (|filter| filter.event_type = Some("orders.order".into()), &[]),

@@ -70,7 +70,8 @@ impl Tables {
         };
         let envelope = &row.envelope;
         let ago = |age| now.checked_sub_signed(delta(age));
-        let is = |wanted: Option<&str>, found: Option<&str>| wanted.is_none_or(|wanted| found == Some(wanted));
+        let is =
+            |wanted: Option<&str>, found: Option<&str>| wanted.is_none_or(|wanted| found == Some(wanted));
         stands
             && is(filter.event_type.as_deref(), Some(&envelope.event_type))
             && filter.event_version.is_none_or(|version| envelope.event_version == version)

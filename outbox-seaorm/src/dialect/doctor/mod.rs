@@ -38,8 +38,24 @@ pub(crate) struct Doctor {
     pub(crate) pages: Option<[&'static str; 3]>,
     /// What gives free space back.
     pub(crate) shrink: &'static str,
+    /// Makes SQLite look into its file.
+    pub(crate) touch: &'static str,
     /// SQLite's journal mode.
     pub(crate) journal_mode: Option<&'static str>,
     /// Pages of SQLite's log, and how many of them could be moved into the file.
     pub(crate) checkpoint: Option<&'static str>,
+    /// What makes READ COMMITTED the default of the login.
+    pub(crate) relax: &'static str,
+    /// What ends a transaction whose session is gone.
+    pub(crate) end_orphan: &'static str,
+    /// What ends a prepared transaction; its name stands for `{}`.
+    pub(crate) end_prepared: &'static str,
+    /// What drops a replication slot; its name stands for `{}`.
+    pub(crate) drop_slot: &'static str,
+    /// What cleans a table up; it follows.
+    pub(crate) clean: &'static str,
+    /// What drops an index while writers go on; it follows.
+    pub(crate) drop_online: &'static str,
+    /// What empties SQLite's log.
+    pub(crate) truncate_log: &'static str,
 }

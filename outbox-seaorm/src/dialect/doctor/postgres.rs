@@ -55,8 +55,16 @@ pub(crate) const DOCTOR: Doctor = Doctor {
     free: None,
     pages: None,
     shrink: "",
+    touch: "",
     journal_mode: None,
     checkpoint: None,
+    relax: "ALTER ROLE CURRENT_USER SET default_transaction_isolation = 'read committed'",
+    end_orphan: "",
+    end_prepared: "`COMMIT PREPARED {}` or `ROLLBACK PREPARED {}`",
+    drop_slot: "SELECT pg_drop_replication_slot({})",
+    clean: "VACUUM (VERBOSE, ANALYZE) ",
+    drop_online: "DROP INDEX CONCURRENTLY ",
+    truncate_log: "",
 };
 
 /// The server's processes that answer some questions asked one after the other on one connection.
