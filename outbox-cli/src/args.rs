@@ -100,6 +100,9 @@ pub(crate) struct Filter {
     /// Name of the event, or name and version: orders.order-placed, orders.order-placed.v2
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,
+    /// Only those that have failed, and were not dispatched since
+    #[arg(long)]
+    pub(crate) failed: bool,
     /// Why they failed last: transient, terminal, decode, timeout, …
     #[arg(long, value_name = "CLASS")]
     pub(crate) class: Option<ErrorClass>,

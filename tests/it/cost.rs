@@ -281,6 +281,9 @@ fn usual_filters(message: &Envelope) -> Vec<ListFilter> {
     filters.push(filter.clone());
     filter.claimed_by = None;
     filter.class = Some(ErrorClass::Terminal);
+    filters.push(filter.clone());
+    filter.class = None;
+    filter.failed = true;
     filters.push(filter);
     filters
 }

@@ -29,6 +29,7 @@ pub(super) fn of(said: &Filter) -> Result<ListFilter, Failure> {
         filter.aggregate_type = Some(kind.to_owned());
         filter.aggregate_id = id.map(str::to_owned);
     }
+    filter.failed = said.failed;
     filter.class = said.class;
     filter.ordering_key.clone_from(&said.key);
     filter.message_id = said.message.map(Into::into);

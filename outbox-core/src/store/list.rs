@@ -26,6 +26,8 @@ pub struct ListFilter {
     pub event_type: Option<String>,
     /// Version of the event.
     pub event_version: Option<u16>,
+    /// Only those that have failed, and were not dispatched since.
+    pub failed: bool,
     /// Why they failed last.
     pub class: Option<ErrorClass>,
     /// Their ordering key, as it is stored.

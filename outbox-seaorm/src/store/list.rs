@@ -41,7 +41,7 @@ fn parts(filter: &ListFilter) -> &'static [Part] {
         Standing::Status(Status::Dead) => &[Part::Unresolved, Part::Resolved],
         // Only live rows have an owner, and dispatched rows keep no error.
         _ if filter.claimed_by.is_some() => &[Part::Live],
-        _ if filter.class.is_some() => &[Part::Live, Part::Unresolved, Part::Resolved],
+        _ if filter.failed || filter.class.is_some() => &[Part::Live, Part::Unresolved, Part::Resolved],
         _ => &[Part::All],
     }
 }
@@ -119,6 +119,9 @@ fn conditions(
     }
     if filter.standing == Standing::Replayable {
         all.push(("NOT EXISTS (SELECT 1 FROM {outbox} AS x WHERE x.replay_of = o.id)", none()));
+    }
+    if filter.failed {
+        all.push(("o.error_class IS NOT NULL", none()));
     }
     let class = filter.class.map(|class| class.as_str().to_owned());
     for (condition, value) in [

@@ -210,6 +210,8 @@ async fn status_list_and_show_tell_what_is_there(database: &TestDatabase) {
         (&["--status", "dead"], vec![&id]),
         (&["--unresolved", "--class", "timeout"], vec![&id]),
         (&["--replayable", "--event", "orders.order-placed.v1"], vec![&id]),
+        (&["--failed"], vec![&id]),
+        (&["--status", "pending", "--failed"], vec![]),
         (&["--event", "orders.order-placed.v2"], vec![]),
         (&["--message", &message], vec![&live]),
         (&["--key", &key], vec![&live]),

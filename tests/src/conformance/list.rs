@@ -88,6 +88,8 @@ pub async fn every_standing_finds_its_rows_and_no_others(subject: &impl Subject)
         let expected: Vec<_> = expected.into_iter().filter(|id| *id == claimed).collect();
         assert_eq!(found(subject, &both).await, expected, "{standing:?} of a relay");
     }
+    let failed = filter(|filter| filter.failed = true);
+    assert_eq!(found(subject, &failed).await, [resolved, replayed, pending, waiting]);
     let panicked = filter(|filter| filter.class = Some(ErrorClass::Panic));
     assert_eq!(found(subject, &panicked).await, [waiting]);
     let transient = filter(|filter| filter.class = Some(ErrorClass::Transient));

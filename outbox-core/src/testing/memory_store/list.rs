@@ -75,6 +75,7 @@ impl Tables {
         stands
             && is(filter.event_type.as_deref(), Some(&envelope.event_type))
             && filter.event_version.is_none_or(|version| envelope.event_version == version)
+            && (!filter.failed || row.last_error.is_some())
             && filter.class.is_none_or(|class| row.last_error.as_ref().is_some_and(|(of, _)| *of == class))
             && is(filter.ordering_key.as_deref(), envelope.ordering_key.as_deref())
             && is(filter.aggregate_type.as_deref(), envelope.aggregate_type.as_deref())
