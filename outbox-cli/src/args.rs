@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// Look at a transactional outbox, mend it, and ask what is wrong with it.
 #[derive(Debug, Parser)]
-#[command(name = "outbox", version, arg_required_else_help = true, max_term_width = 120)]
+#[command(name = "outbox", bin_name = "outbox", version, arg_required_else_help = true, max_term_width = 120)]
 #[command(after_help = "Exit codes: 0 fine, 1 findings or refused, 2 usage, 3 database, 4 output.")]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -61,9 +61,18 @@ fn text(place: &str, signals: &Signals, keys: &[BlockedKey]) -> String {
 }
 
 fn events(events: &[EventSignals]) -> Table {
-    let header =
-        ["EVENT", "READY", "BLOCKED", "RETRYING", "LATER", "CLAIMED", "EXPIRED", "DEAD", "READ BY A RELAY"];
-    let mut table = Table::of(&header);
+    let mut table = Table::of(&[
+        "EVENT",
+        "READY",
+        "BLOCKED",
+        "RETRYING",
+        "LATER",
+        "CLAIMED",
+        "EXPIRED",
+        "DEAD",
+        "READ",
+        "OLDEST UNFINISHED (UTC)",
+    ]);
     for event in events {
         let more = if event.is_complete { "" } else { "+" };
         let counts =
@@ -72,6 +81,7 @@ fn events(events: &[EventSignals]) -> Table {
         cells.extend(counts.iter().map(|n| format!("{n}{more}")));
         cells.push(event.dead_letters().to_string());
         cells.push(event.is_read.map_or("?", |is_read| if is_read { "yes" } else { "no" }).to_owned());
+        cells.push(maybe_time(event.oldest));
         table.add(cells);
     }
     table

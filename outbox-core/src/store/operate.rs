@@ -83,8 +83,8 @@ pub trait OutboxOperator: OutboxStore {
     /// Rows, a page at a time, in the order of their ids. Rows that this version cannot read are told, and hide no other.
     ///
     /// Cheap whatever the history: live rows, dead letters, a message, an ordering key or a relay among live rows. Other
-    /// conditions on finished rows are looked for along the ids until the page is full, so on a large table put an end to
-    /// the search with a standing or a `newer_than` that most rows meet.
+    /// conditions on finished rows are looked for along the ids until the page is full, which on a large table takes long
+    /// when few rows meet them.
     ///
     /// # Errors
     ///

@@ -190,6 +190,15 @@ async fn status_list_and_show_tell_what_is_there(database: &TestDatabase) {
     assert_eq!(status["events"][0]["dead"], json!({ "timeout": 1 }));
     assert_eq!(status["relays"][0]["name"], json!("one"));
     assert!(status["lag_seconds"].is_f64(), "{status}");
+    // However old it is, a row that was never tried shows.
+    let then = match database.backend {
+        outbox_tests::database::Backend::Sqlite => "2020-01-01T00:00:00.000000+00:00",
+        _ => "2020-01-01 00:00:00",
+    };
+    super::execute(database, &format!("UPDATE outbox SET created_at = '{then}' WHERE id = {live}")).await;
+    let text = outbox(database, &["status"]).await.fine().out;
+    assert!(text.contains("  2020-01-01 00:00:00"), "{text}");
+    super::execute(database, &format!("UPDATE outbox SET created_at = available_at WHERE id = {live}")).await;
     let text = outbox(database, &["status"]).await.fine().out;
     assert!(text.contains("relays    one\n") && text.contains("orders.order-placed.v1"), "{text}");
 
