@@ -1,4 +1,5 @@
 mod bulk;
+mod look;
 mod place;
 mod transcript;
 mod verbs;
