@@ -51,6 +51,9 @@ mod conversation;
 /// Ordered events are written in the order in which their transactions commit.
 mod ordering;
 
+/// The protocol of ordered claims, in every interleaving of its steps.
+mod protocol;
+
 /// Aggregates whose saves are counted in a column.
 mod version;
 
