@@ -10,7 +10,8 @@
 //!    [`UnitOfWork`]: several aggregates saved as one; [`OutboxTransaction`]: several saves in one transaction;
 //!    [`hooks`]: events of plain entities;
 //! 2. [`migration`], [`TableNames`]: the tables;
-//! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row;
+//! 3. [`SeaOrmStore`]: the relay's side, one file for each thing that happens to a row; `notify`: wake-ups from process to
+//!    process;
 //! 4. [`Tx`], [`Transactions`]: a transaction for a handler, so that its effect in this database happens once;
 //! 5. [`Inbox`]: the consumer's memory, so that a repeated message has no second effect;
 //! 6. [`doctor`]: what is wrong, and the command that mends it.
@@ -39,6 +40,8 @@ mod tables;
 
 // relay
 mod convert;
+#[cfg(feature = "postgres")]
+pub mod notify;
 mod store;
 
 // handle, consume

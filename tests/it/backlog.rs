@@ -116,9 +116,10 @@ async fn a_relay_owns_no_more_of_a_backlog_than_a_batch(database: &TestDatabase)
         .await;
     running.stop().await;
     state.0.close().await.unwrap();
-    // A batch in memory, and at most four batches of which only the marks are left, that are being written.
+    // Three batches in memory when the handlers are fast, and at most four batches of which only the marks are left, that
+    // are being written.
     let most = most.load(SeqCst);
-    assert!((1..=50).contains(&most), "{most} rows were owned at once");
+    assert!((1..=70).contains(&most), "{most} rows were owned at once");
 }
 
 async fn an_old_snapshot_that_is_held_open_holds_up_nothing(database: &TestDatabase) {

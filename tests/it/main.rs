@@ -54,6 +54,13 @@ mod ordering;
 /// The protocol of ordered claims, in every interleaving of its steps.
 mod protocol;
 
+
+/// Wake-ups from process to process.
+mod notify;
+
+/// Claims and marks while there is more than a batch.
+mod side_by_side;
+
 /// Aggregates whose saves are counted in a column.
 mod version;
 

@@ -101,6 +101,10 @@ impl<S: OutboxStore> OutboxStore for Interposed<S> {
         Ok(claimed)
     }
 
+    fn claims_at_once(&self) -> bool {
+        self.store.claims_at_once()
+    }
+
     async fn claim_ordered(&self, request: &OrderedRequest<'_>) -> Result<OrderedClaim, StoreError> {
         let claimed = self.ask(Asked::ClaimOrdered)?.claim_ordered(request).await?;
         self.ask(Asked::ClaimedOrdered)?;

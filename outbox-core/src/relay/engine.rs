@@ -6,6 +6,7 @@ use super::{
     health::RelayHealth,
     in_flight::{Ended, Ending, InFlight, Place},
     keeper::Keeper,
+    log::{log_failure, log_transition},
     marks::{Marks, Written},
     order::Order,
     outage::Outage,
@@ -13,7 +14,7 @@ use super::{
     report::PassReport,
 };
 use crate::{
-    decide::{AttemptOutcome, Transition, decide, decide_unreadable},
+    decide::{Transition, decide, decide_unreadable},
     observe::{Observed, Observers, RowEnd},
     router::{Claimable, Gates, Router},
     row::{ClaimedRow, LeaseToken, UnreadableRow},
@@ -32,6 +33,10 @@ use tracing::Instrument;
 /// How long a stopping relay tries to write its last marks; the leases free the rows otherwise.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 
+/// Claims of unordered rows side by side, while handlers are faster than claims. A claim is mostly waiting for the
+/// database, and there for the disk.
+const CLAIMS_AT_ONCE: usize = 3;
+
 pub(crate) struct Engine<S> {
     store: Arc<S>,
     router: Router,
@@ -40,6 +45,10 @@ pub(crate) struct Engine<S> {
     marks: Marks<S>,
     expired: Expired,
     order: Order,
+    /// Whether the last claim of unordered rows was full.
+    was_full: bool,
+    /// Whether it was, as the one before it, and came when no handler ran any more.
+    is_starved: bool,
     gates: Gates,
     outage: Outage,
     health: RelayHealth,
@@ -63,6 +72,8 @@ impl<S: OutboxStore> Engine<S> {
             observers: keeper.observers.clone(),
             expired: Expired::new(config.lease),
             order: Order::default(),
+            was_full: false,
+            is_starved: false,
             store: keeper.store.clone(),
             router: keeper.router.clone(),
             gates: keeper.gates.clone(),
@@ -159,8 +170,37 @@ impl<S: OutboxStore> Engine<S> {
         routes: &[Route],
     ) -> Result<usize, StoreError> {
         let asked = crate::clock::now();
+        if self.is_starved && limit > 1 && self.store.claims_at_once() {
+            return self.claim_at_once(limit, routes).await;
+        }
         let claimed = self.store.claim(&self.request(token, limit, routes)).await?;
+        let rows = claimed.rows.len();
+        // A probe of one row says nothing, and at the start of a backlog nothing has run yet.
+        let is_full = limit > 1 && rows >= limit as usize;
+        self.is_starved = is_full && self.was_full && self.in_flight.is_starved();
+        self.was_full = is_full;
         Ok(self.take(claimed, token, asked))
+    }
+
+    /// Claims side by side, because the handlers of one are done before the next one is answered.
+    async fn claim_at_once(&mut self, limit: u32, routes: &[Route]) -> Result<usize, StoreError> {
+        let asked = crate::clock::now();
+        let tokens: [LeaseToken; CLAIMS_AT_ONCE] = std::array::from_fn(|_| LeaseToken::new());
+        let requests = tokens.map(|token| self.request(token, limit, routes));
+        let [first, second, third] = &requests;
+        let claims = tokio::join!(self.store.claim(first), self.store.claim(second), self.store.claim(third));
+        self.is_starved = self.in_flight.is_starved();
+        let (mut count, mut failed) = (0, None);
+        for (token, claimed) in tokens.into_iter().zip(<[_; CLAIMS_AT_ONCE]>::from(claims)) {
+            match claimed {
+                Ok(claimed) => count += self.take(claimed, token, asked),
+                // What the others have claimed is handled all the same.
+                Err(error) => failed = Some(error),
+            }
+        }
+        self.was_full = count >= CLAIMS_AT_ONCE * limit as usize;
+        self.is_starved &= self.was_full;
+        failed.map_or(Ok(count), Err)
     }
 
     async fn claim_ordered(
@@ -457,33 +497,4 @@ async fn at(instant: Option<Instant>) {
         Some(instant) => sleep_until(instant).await,
         None => std::future::pending().await,
     }
-}
-
-pub(crate) fn log_failure(doing: &'static str, error: &StoreError) {
-    tracing::error!(doing, %error, "the outbox store failed; the relay tries again");
-}
-
-fn log_transition(row: &ClaimedRow, transition: &Transition) {
-    let (id, message_id, attempt) = (row.id.0, row.envelope.message_id, row.attempts);
-    let event = row.envelope.logical_name();
-    match transition {
-        Transition::Dispatched | Transition::Deleted | Transition::Release => {}
-        Transition::Wait { delay, outcome } => {
-            let (class, error) = last(outcome);
-            tracing::debug!(id, %message_id, event, ?delay, class, error, "a row waits");
-        }
-        Transition::Retry { delay, outcome } => {
-            let (class, error) = last(outcome);
-            tracing::warn!(id, %message_id, event, attempt, ?delay, class, error, "an attempt failed and is tried again");
-        }
-        Transition::Dead(outcome) => {
-            let (class, error) = last(outcome);
-            tracing::error!(id, %message_id, event, attempt, class, error, "a row is dead and waits for an operator");
-        }
-    }
-}
-
-fn last(outcome: &AttemptOutcome) -> (&'static str, &str) {
-    let earlier = ("", "refused in an earlier attempt");
-    outcome.last_error.as_ref().map_or(earlier, |(class, error)| (class.as_str(), error.as_str()))
 }

@@ -59,6 +59,7 @@ pub(crate) struct InFlight {
     tasks: JoinSet<TaskEnd>,
     tracked: HashMap<Id, Tracked>,
     slots: Arc<Semaphore>,
+    concurrency: usize,
     handler_timeout: Duration,
     lease: Duration,
     leases: Leases,
@@ -83,6 +84,7 @@ impl InFlight {
             tasks: JoinSet::new(),
             tracked: HashMap::new(),
             slots: Arc::new(Semaphore::new(config.concurrency)),
+            concurrency: config.concurrency,
             handler_timeout: config.handler_timeout,
             lease: config.lease,
             leases,
@@ -99,6 +101,11 @@ impl InFlight {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.tracked.is_empty()
+    }
+
+    /// Whether handlers wait for rows: none is running.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.slots.available_permits() == self.concurrency
     }
 
     /// Queues a claimed row. `lease_ends` is by the monotonic clock, counted from before the claim was sent.

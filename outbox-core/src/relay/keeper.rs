@@ -175,7 +175,7 @@ impl<S: OutboxStore> Keeper<S> {
         self.outage.tried(&result);
         self.health.tried(doing, &result);
         if let Err(error) = &result {
-            super::engine::log_failure(doing, error);
+            super::log::log_failure(doing, error);
             self.observers.tell(&Observed::StoreFailed { doing, error });
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! They are written beside the loop: a row that somebody else has locked holds up its own marks and no claim.
 
-use super::engine::log_failure;
+use super::log::log_failure;
 use crate::{
     observe::RowEnd,
     row::{DeadLetter, Status},

@@ -11,6 +11,7 @@ mod health;
 mod in_flight;
 mod keeper;
 mod leases;
+mod log;
 mod marks;
 mod order;
 mod outage;

@@ -51,6 +51,12 @@ pub trait OutboxStore: Send + Sync + 'static {
     /// The database's error; nothing is claimed then, or only until the lease expires.
     fn claim(&self, request: &ClaimRequest<'_>) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
 
+    /// Whether claims side by side are faster than one after the other. A relay then makes three at once while its
+    /// handlers are faster than a single claim. Default: no.
+    fn claims_at_once(&self) -> bool {
+        false
+    }
+
     /// Claims due rows that are ordered: of each key an unbroken run from its first live row, as
     /// [`decide::order`](crate::decide::order) says. Keys are taken in turn, starting after the one that the request
     /// names. Rows come in the order of their ids; those of one key are to be handled one after the other, and what

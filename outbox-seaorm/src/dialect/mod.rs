@@ -3,6 +3,8 @@
 
 mod doctor;
 mod fault;
+#[cfg(feature = "postgres")]
+mod listener;
 mod mysql;
 mod operate;
 mod postgres;
@@ -10,6 +12,8 @@ mod sqlite;
 
 pub(crate) use doctor::{Doctor, backend_pids};
 pub(crate) use fault::{Fault, fault, has_no_savepoint, undoes_transaction};
+#[cfg(feature = "postgres")]
+pub(crate) use listener::Listener;
 use operate::Operate;
 
 use crate::sql::{Hole, Holes};
@@ -127,6 +131,8 @@ pub(crate) struct Dialect {
     pub(crate) retry_now: &'static str,
     /// Gives back a row whose lease has expired.
     pub(crate) release_expired: &'static str,
+    /// Wakes whoever listens, where somebody can.
+    pub(crate) notify: Option<&'static str>,
     /// Tells the isolation level of the session, where there are levels, and in which column it stands.
     pub(crate) isolation: Option<&'static str>,
     pub(crate) isolation_column: usize,

@@ -252,6 +252,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     release_expired: "UPDATE {outbox}
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE
          WHERE id = :id AND lease_expires_at <= :now",
+    notify: None,
     isolation: Some("SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"),
     operate: super::operate::mysql::OPERATE,
     doctor: super::doctor::mysql::DOCTOR,

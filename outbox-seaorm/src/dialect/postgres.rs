@@ -269,6 +269,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     release_expired: "UPDATE {outbox}
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = false
          WHERE id = :id AND lease_expires_at <= :now",
+    notify: Some("SELECT pg_notify(:channel, '')"),
     isolation: Some("SHOW transaction_isolation"),
     operate: super::operate::postgres::OPERATE,
     doctor: super::doctor::postgres::DOCTOR,

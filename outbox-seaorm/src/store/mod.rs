@@ -157,6 +157,11 @@ impl OutboxStore for SeaOrmStore {
         retried(|| claim::claim(self, request)).await
     }
 
+    /// SQLite has one writer at a time.
+    fn claims_at_once(&self) -> bool {
+        self.dialect.backend != DbBackend::Sqlite
+    }
+
     async fn claim_ordered(&self, request: &OrderedRequest<'_>) -> Result<OrderedClaim, StoreError> {
         if request.claim.routes.is_empty() || request.claim.limit == 0 {
             return Ok(OrderedClaim::default());

@@ -1,0 +1,36 @@
+//! What a relay logs of rows and of the store. Never a payload.
+
+use crate::{
+    decide::{AttemptOutcome, Transition},
+    row::ClaimedRow,
+    store::StoreError,
+};
+
+pub(crate) fn log_failure(doing: &'static str, error: &StoreError) {
+    tracing::error!(doing, %error, "the outbox store failed; the relay tries again");
+}
+
+pub(crate) fn log_transition(row: &ClaimedRow, transition: &Transition) {
+    let (id, message_id, attempt) = (row.id.0, row.envelope.message_id, row.attempts);
+    let event = row.envelope.logical_name();
+    match transition {
+        Transition::Dispatched | Transition::Deleted | Transition::Release => {}
+        Transition::Wait { delay, outcome } => {
+            let (class, error) = last(outcome);
+            tracing::debug!(id, %message_id, event, ?delay, class, error, "a row waits");
+        }
+        Transition::Retry { delay, outcome } => {
+            let (class, error) = last(outcome);
+            tracing::warn!(id, %message_id, event, attempt, ?delay, class, error, "an attempt failed and is tried again");
+        }
+        Transition::Dead(outcome) => {
+            let (class, error) = last(outcome);
+            tracing::error!(id, %message_id, event, attempt, class, error, "a row is dead and waits for an operator");
+        }
+    }
+}
+
+fn last(outcome: &AttemptOutcome) -> (&'static str, &str) {
+    let earlier = ("", "refused in an earlier attempt");
+    outcome.last_error.as_ref().map_or(earlier, |(class, error)| (class.as_str(), error.as_str()))
+}
