@@ -3,6 +3,10 @@
 // A benchmark fails by panicking.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod own;
+pub mod peers;
+pub mod raw;
+
 use outbox_core::{Envelope, HandlerError, OutboxEvent, Relay, RelayConfig, Router};
 use outbox_seaorm::{Outbox, SeaOrmStore, TableNames, migrate};
 use schemars::JsonSchema;
@@ -25,6 +29,13 @@ pub struct OrderPlaced {
     pub order_id: u64,
     /// Fills the payload.
     pub note: String,
+}
+
+impl OrderPlaced {
+    /// An order by its number.
+    pub fn numbered(order_id: u64) -> Self {
+        Self { order_id, note: "x".repeat(70) }
+    }
 }
 
 /// The rows that a relay finds.
@@ -61,7 +72,7 @@ impl Backlog {
 /// Connects and makes the tables anew.
 pub async fn connect(url: &str) -> DatabaseConnection {
     let mut options = ConnectOptions::new(url);
-    options.max_connections(12).sqlx_logging(false);
+    options.max_connections(20).sqlx_logging(false);
     let db = Database::connect(options).await.expect("a database");
     if db.get_database_backend() == DbBackend::Sqlite {
         db.execute_unprepared("PRAGMA journal_mode = WAL").await.expect("WAL");
@@ -108,7 +119,7 @@ pub async fn fill(db: &DatabaseConnection, backlog: Backlog, rows: usize) {
 }
 
 fn envelope(backlog: Backlog, row: usize) -> Envelope {
-    let event = OrderPlaced { order_id: row as u64, note: "x".repeat(70) };
+    let event = OrderPlaced::numbered(row as u64);
     let envelope = Envelope::new(&event).expect("a small event");
     backlog.key(row).map_or(envelope.clone(), |key| envelope.with_ordering_key(&key))
 }

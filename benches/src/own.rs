@@ -1,0 +1,115 @@
+//! The product as a subject of the comparison: a program that is called as those of the peers.
+
+use crate::{OrderPlaced, peers::Times, raw::rate};
+use outbox_core::{HandlerError, Relay, RelayConfig, Router};
+use outbox_seaorm::{Aggregate, EventBuffer, SeaOrmStore, TableNames, notify};
+use sea_orm::{ActiveModelTrait, DatabaseConnection, Set, TransactionTrait};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Business rows.
+pub mod orders {
+    #![allow(missing_docs)]
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "bench_orders")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub cents: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// An aggregate.
+#[derive(Debug, Aggregate)]
+#[aggregate(name = "bench-order")]
+pub struct Order {
+    #[aggregate(root)]
+    root: orders::ActiveModel,
+    #[aggregate(events)]
+    events: EventBuffer<orders::Model>,
+}
+
+/// What a producer writes.
+#[derive(Clone, Copy, Debug)]
+pub enum Saved {
+    /// An aggregate with so many events.
+    Events(u64),
+    /// A business row in a transaction, by SeaORM alone.
+    RowAlone,
+}
+
+async fn save(db: &DatabaseConnection, number: u64, saved: Saved) {
+    let row = orders::ActiveModel { cents: Set(100), ..Default::default() };
+    match saved {
+        Saved::Events(events) => {
+            let mut order = Order::new(row);
+            for _ in 0..events {
+                order.raise(OrderPlaced::numbered(number));
+            }
+            order.save(db).await.expect("a save");
+        }
+        Saved::RowAlone => {
+            let tx = db.begin().await.expect("a transaction");
+            row.insert(&tx).await.expect("a row");
+            tx.commit().await.expect("a commit");
+        }
+    }
+}
+
+/// So many saves by so many producers. Returns saves a second.
+pub async fn enqueue(db: &DatabaseConnection, saves: u64, producers: u64, saved: Saved) -> f64 {
+    let started = std::time::Instant::now();
+    let mut running = Vec::new();
+    for producer in 0..producers {
+        let db = db.clone();
+        running.push(tokio::spawn(async move {
+            for number in (producer..saves).step_by(usize::try_from(producers).unwrap_or(1)) {
+                save(&db, number, saved).await;
+            }
+        }));
+    }
+    for producer in running {
+        producer.await.expect("no panic");
+    }
+    rate(usize::try_from(saves).unwrap_or(usize::MAX), started.elapsed())
+}
+
+/// A relay that notes when each event is handled, until the future is dropped.
+pub async fn relay(db: &DatabaseConnection, times: Arc<Times>) {
+    let note = move |event: OrderPlaced| {
+        times.handled(event.order_id);
+        async { Ok::<(), HandlerError>(()) }
+    };
+    let router = Router::builder().on("bench.note", note).build().expect("a router");
+    let config = RelayConfig { name: "bench-latency".to_owned(), ..RelayConfig::default() };
+    let relay = Relay::new(SeaOrmStore::new(db.clone()), router).with_config(config);
+    relay.run(std::future::pending()).await.expect("a relay");
+}
+
+/// Saves at a steady rate; each commit is noted by `committed`.
+pub async fn produce(db: &DatabaseConnection, rate: u64, seconds: u64, committed: impl Fn(u64)) {
+    let mut tick = interval(Duration::from_secs(1) / u32::try_from(rate).unwrap_or(1));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for number in 0..rate * seconds {
+        tick.tick().await;
+        save(db, number, Saved::Events(1)).await;
+        committed(number);
+    }
+}
+
+/// Tells other processes of the commits of this one, in the background.
+pub fn tell(db: &DatabaseConnection) {
+    let db = db.clone();
+    tokio::spawn(async move { notify::tell(&db, TableNames::new()).await });
+}
+
+/// Hears what other processes tell, in the background.
+pub fn listen(db: &DatabaseConnection) {
+    let db = db.clone();
+    tokio::spawn(async move { notify::listen(&db, TableNames::new()).await });
+}
