@@ -59,6 +59,11 @@ impl Statements {
         Self { claim, mark: take(&heard), insert }
     }
 
+    /// The claim with its values in the text.
+    pub fn claim_text(&self) -> String {
+        self.claim.to_string()
+    }
+
     /// So many clients claim and mark until so many rows are dispatched. Returns rows a second.
     pub async fn drain(&self, pool: &PgPool, clients: usize, rows: usize) -> f64 {
         let started = Instant::now();

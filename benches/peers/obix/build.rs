@@ -4,7 +4,11 @@ use std::{env, fs, path::Path, process::Command};
 
 fn main() {
     let cargo = env::var("CARGO").expect("cargo runs this");
-    let metadata = Command::new(cargo).args(["metadata", "--format-version=1", "--offline"]).output().expect("metadata");
+    let metadata = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--locked", "--filter-platform"])
+        .arg(env::var("TARGET").expect("a target"))
+        .output()
+        .expect("metadata");
     let text = String::from_utf8(metadata.stdout).expect("JSON");
     let end = text.find("/obix-0.16.0/Cargo.toml").expect("obix is a dependency");
     let start = text[..end].rfind('"').expect("a path") + 1;

@@ -17,13 +17,20 @@ struct Note(Arc<Times>);
 #[async_trait::async_trait]
 impl LeasedMessageHandler for Note {
     async fn handle(&self, message: &OutboxMessage) -> MessageResult {
-        let number = std::str::from_utf8(&message.payload).ok().and_then(|text| text.split(',').next()?.parse().ok());
+        let number =
+            std::str::from_utf8(&message.payload).ok().and_then(|text| text.split(',').next()?.parse().ok());
         number.into_iter().for_each(|number| self.0.handled(number));
         MessageResult::Ok
     }
 }
 
-async fn publish(db: Db, outbox: Arc<Outbox>, (from, to): (u64, u64), each: u64, times: Option<Arc<Times>>) -> anyhow::Result<()> {
+async fn publish(
+    db: Db,
+    outbox: Arc<Outbox>,
+    (from, to): (u64, u64),
+    each: u64,
+    times: Option<Arc<Times>>,
+) -> anyhow::Result<()> {
     let mut next = from;
     while next < to {
         let last = (next + each).min(to);
@@ -34,9 +41,15 @@ async fn publish(db: Db, outbox: Arc<Outbox>, (from, to): (u64, u64), each: u64,
                 for number in next..last {
                     let body = format!("{number},{}", "x".repeat(90)).into_bytes();
                     let partition = u32::try_from(number % u64::from(PARTITIONS)).unwrap_or(0);
-                    let record = Record::to("orders", partition).payload(body, "text/plain;orders.placed.v1").build();
+                    let record =
+                        Record::to("orders", partition).payload(body, "text/plain;orders.placed.v1").build();
                     let record = record.map_err(|e| DbError::Other(anyhow::anyhow!("{e}")))?;
-                    wake = Some(outbox.enqueue(tx, record).await.map_err(|e| DbError::Other(anyhow::anyhow!("{e}")))?);
+                    wake = Some(
+                        outbox
+                            .enqueue(tx, record)
+                            .await
+                            .map_err(|e| DbError::Other(anyhow::anyhow!("{e}")))?,
+                    );
                 }
                 Ok::<_, DbError>(((), wake.expect("an event")))
             })
@@ -99,7 +112,11 @@ async fn main() -> anyhow::Result<()> {
     while !times.all_handled() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    if let Command::Drain(..) = command { took(started) } else { times.tell() }
+    if let Command::Drain(..) = command {
+        took(started)
+    } else {
+        times.tell()
+    }
     handle.stop().await;
     Ok(())
 }

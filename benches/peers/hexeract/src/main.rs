@@ -5,7 +5,8 @@ mod common;
 use common::{BATCH, Command, POOL, PRODUCERS, Times, command, pause, ready, took};
 use hexeract_core::HandlerContext;
 use hexeract_outbox::{
-    ErasedHandler, Event, Handler, OutboxError, OutboxPublisher, OutboxWorker, OutboxWorkerConfig, TypedHandler,
+    ErasedHandler, Event, Handler, OutboxError, OutboxPublisher, OutboxWorker, OutboxWorkerConfig,
+    TypedHandler,
 };
 use hexeract_outbox_sql::{
     PgOutboxPublisher, PgOutboxStore,
@@ -37,14 +38,23 @@ impl Handler<OrderPlaced> for Note {
     }
 }
 
-async fn publish(pool: PgPool, from: u64, to: u64, each: u64, times: Option<Arc<Times>>) -> anyhow::Result<()> {
+async fn publish(
+    pool: PgPool,
+    from: u64,
+    to: u64,
+    each: u64,
+    times: Option<Arc<Times>>,
+) -> anyhow::Result<()> {
     let publisher = PgOutboxPublisher::new(pool.clone(), "hx_outbox")?;
     let mut next = from;
     while next < to {
         let mut tx = pool.begin().await?;
         for order_id in next..(next + each).min(to) {
             if each == 1 {
-                sqlx::query("INSERT INTO hx_orders (cents) VALUES ($1)").bind(100_i64).execute(&mut *tx).await?;
+                sqlx::query("INSERT INTO hx_orders (cents) VALUES ($1)")
+                    .bind(100_i64)
+                    .execute(&mut *tx)
+                    .await?;
             }
             publisher.publish_in_tx(&mut tx, &OrderPlaced { order_id, note: "x".repeat(70) }).await?;
         }
@@ -77,14 +87,17 @@ async fn main() -> anyhow::Result<()> {
     let pool = options.connect(&std::env::var("DATABASE_URL")?).await?;
     ensure_schema(&pool, "hx_outbox").await?;
     ensure_dead_letter_schema(&pool, "hx_outbox").await?;
-    sqlx::query("CREATE TABLE IF NOT EXISTS hx_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)").execute(&pool).await?;
+    sqlx::query("CREATE TABLE IF NOT EXISTS hx_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)")
+        .execute(&pool)
+        .await?;
     sqlx::query("TRUNCATE hx_outbox, hx_orders").execute(&pool).await?;
     let cancel = CancellationToken::new();
     match command() {
         Command::Enqueue(n) => {
             let started = ready();
             let each = n / PRODUCERS;
-            let all = (0..PRODUCERS).map(|p| tokio::spawn(publish(pool.clone(), p * each, (p + 1) * each, 1, None)));
+            let all = (0..PRODUCERS)
+                .map(|p| tokio::spawn(publish(pool.clone(), p * each, (p + 1) * each, 1, None)));
             for producer in all.collect::<Vec<_>>() {
                 producer.await??;
             }

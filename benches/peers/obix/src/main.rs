@@ -4,7 +4,8 @@ mod common;
 
 use common::{Command, POOL, PRODUCERS, Times, command, pause, ready, took};
 use obix::{
-    EventCtx, Handled, InsertOrder, MailboxConfig, OutboxEventJobConfig, SingletonSubscriber, Subscription, out::Outbox,
+    EventCtx, Handled, InsertOrder, MailboxConfig, OutboxEventJobConfig, SingletonSubscriber, Subscription,
+    out::Outbox,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
@@ -45,9 +46,14 @@ async fn publish(
         let mut tx = pool.begin().await?;
         for order_id in next..(next + each).min(to) {
             if each == 1 {
-                sqlx::query("INSERT INTO obix_orders (cents) VALUES ($1)").bind(100_i64).execute(&mut *tx).await?;
+                sqlx::query("INSERT INTO obix_orders (cents) VALUES ($1)")
+                    .bind(100_i64)
+                    .execute(&mut *tx)
+                    .await?;
             }
-            outbox.publish_persisted_in_op(&mut tx, Event::OrderPlaced { order_id, note: "x".repeat(70) }).await?;
+            outbox
+                .publish_persisted_in_op(&mut tx, Event::OrderPlaced { order_id, note: "x".repeat(70) })
+                .await?;
         }
         tx.commit().await?;
         times.iter().for_each(|times| times.committed(next));
@@ -60,11 +66,20 @@ async fn publish(
 async fn main() -> anyhow::Result<()> {
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(POOL);
     let pool = options.connect(&std::env::var("DATABASE_URL")?).await?;
-    for script in [include_str!(concat!(env!("OUT_DIR"), "/job.sql")), include_str!(concat!(env!("OUT_DIR"), "/obix.sql"))] {
+    for script in [
+        include_str!(concat!(env!("OUT_DIR"), "/job.sql")),
+        include_str!(concat!(env!("OUT_DIR"), "/obix.sql")),
+    ] {
         sqlx::raw_sql(script).execute(&pool).await?;
     }
-    sqlx::query("CREATE TABLE IF NOT EXISTS obix_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)").execute(&pool).await?;
-    let service = job::JobSvcConfig::builder().pool(pool.clone()).exec_migrations(false).build().map_err(|e| anyhow::anyhow!("{e:?}"))?;
+    sqlx::query("CREATE TABLE IF NOT EXISTS obix_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)")
+        .execute(&pool)
+        .await?;
+    let service = job::JobSvcConfig::builder()
+        .pool(pool.clone())
+        .exec_migrations(false)
+        .build()
+        .map_err(|e| anyhow::anyhow!("{e:?}"))?;
     let mut jobs = job::Jobs::init(service).await?;
     let outbox = Outbox::<Event>::init(&pool, MailboxConfig::builder().build()).await?;
     let command = command();
