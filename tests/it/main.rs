@@ -54,7 +54,6 @@ mod ordering;
 /// The protocol of ordered claims, in every interleaving of its steps.
 mod protocol;
 
-
 /// Wake-ups from process to process.
 mod notify;
 
