@@ -67,7 +67,7 @@ async fn many_relays_on_rows_that_are_tried_again_count_each_attempt_once(databa
 struct Errors(Arc<Mutex<Vec<String>>>);
 
 impl Errors {
-    fn add(&self, error: impl ToString) {
+    fn add(&self, error: &impl ToString) {
         self.0.lock().unwrap().push(error.to_string());
     }
 }
@@ -77,7 +77,7 @@ fn watched(store: SeaOrmStore, router: Router, errors: &Errors) -> Running {
     let errors = errors.clone();
     let relay = Relay::new(store, router).with_config(fast()).observe(move |observed| {
         if let Observed::StoreFailed { doing, error } = observed {
-            errors.add(format!("{doing}: {error}"));
+            errors.add(&format!("{doing}: {error}"));
         }
     });
     Running::start(relay)
@@ -94,7 +94,7 @@ fn purging(store: &SeaOrmStore, errors: &Errors, ended: &Arc<AtomicBool>) -> Joi
             while !ended.load(SeqCst) {
                 match store.purge(&purge).await {
                     Ok(purged) => assert!(purged.rows <= 20),
-                    Err(error) => errors.add(error),
+                    Err(error) => errors.add(&error),
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -110,7 +110,7 @@ async fn produce(database: &TestDatabase, producers: i64, errors: &Errors) {
         producing.spawn(async move {
             for n in 0..SAVES {
                 if let Err(error) = Order::place(&format!("{producer}-{n}")).save(&db).await {
-                    errors.add(error);
+                    errors.add(&error);
                 }
             }
         });
@@ -150,7 +150,7 @@ async fn relays_producers_purges_and_operators_are_not_in_each_others_way(databa
         } else {
             store.skip(*id, "ann", None, None).await
         };
-        done.unwrap_or_else(|error| errors.add(error));
+        done.unwrap_or_else(|error| errors.add(&error));
     }
     until("everything is finished", async || database.count("outbox WHERE finished_at IS NULL").await == 0)
         .await;
