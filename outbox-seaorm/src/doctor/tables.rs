@@ -108,7 +108,6 @@ fn compared(case: &Case<'_>, index: &expected::Index, existing: &[Existing]) -> 
     let doctor = &case.store.dialect.doctor;
     let (from, to) = doctor.create_online;
     let create = case.store.names.fill(&index.create).replace(from, to);
-    let create = if from.is_empty() { case.store.names.fill(&index.create) } else { create };
     let found =
         existing.iter().find(|found| found.table == index.table && found.name.eq_ignore_ascii_case(&raw));
     let Some(found) = found else {
