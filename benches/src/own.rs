@@ -62,13 +62,13 @@ async fn save(db: &DatabaseConnection, number: u64, saved: Saved) {
 }
 
 /// So many saves by so many producers. Returns saves a second.
-pub async fn enqueue(db: &DatabaseConnection, saves: u64, producers: u64, saved: Saved) -> f64 {
+pub async fn enqueue(db: &DatabaseConnection, count: u64, producers: u64, saved: Saved) -> f64 {
     let started = std::time::Instant::now();
     let mut running = Vec::new();
     for producer in 0..producers {
         let db = db.clone();
         running.push(tokio::spawn(async move {
-            for number in (producer..saves).step_by(usize::try_from(producers).unwrap_or(1)) {
+            for number in (producer..count).step_by(usize::try_from(producers).unwrap_or(1)) {
                 save(&db, number, saved).await;
             }
         }));
@@ -76,7 +76,7 @@ pub async fn enqueue(db: &DatabaseConnection, saves: u64, producers: u64, saved:
     for producer in running {
         producer.await.expect("no panic");
     }
-    rate(usize::try_from(saves).unwrap_or(usize::MAX), started.elapsed())
+    rate(usize::try_from(count).unwrap_or(usize::MAX), started.elapsed())
 }
 
 /// A relay that notes when each event is handled, until the future is dropped.

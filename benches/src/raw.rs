@@ -120,20 +120,20 @@ impl Statements {
         let claimed = filled(&self.claim, token, None).fetch_all(pool).await.expect("a claim");
         let ids: Vec<_> = claimed.iter().map(|row| row.get::<i64, _>("id").to_string()).collect();
         if !ids.is_empty() {
-            filled(&self.mark, token, Some(ids.join(","))).execute(pool).await.expect("marks");
+            filled(&self.mark, token, Some(&ids.join(","))).execute(pool).await.expect("marks");
         }
         ids.len()
     }
 }
 
 /// The statement with a token (or message id), and with ids, in the place of those that it was heard with.
-fn filled(statement: &Statement, token: LeaseToken, ids: Option<String>) -> Sql<'_> {
+fn filled<'q>(statement: &'q Statement, token: LeaseToken, ids: Option<&str>) -> Sql<'q> {
     let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.sql.clone()));
     for value in statement.values.iter().flat_map(|values| &values.0) {
-        query = match (value, &ids) {
+        query = match (value, ids) {
             (Value::Uuid(Some(_)), _) => query.bind(token.0),
             (Value::Uuid(None), _) => query.bind(None::<uuid::Uuid>),
-            (Value::String(_), Some(ids)) => query.bind(ids.clone()),
+            (Value::String(_), Some(ids)) => query.bind(ids.to_owned()),
             (Value::String(text), None) => query.bind(text.clone()),
             (Value::BigInt(number), _) => query.bind(*number),
             (Value::Int(number), _) => query.bind(*number),

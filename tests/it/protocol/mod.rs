@@ -15,6 +15,7 @@ use state::State;
 
 /// How much there is to explore, and which guards stand.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a guard of its own.
 struct World {
     /// Rows of each key, in the order of their ids.
     keys: &'static [u8],

@@ -8,6 +8,7 @@ use outbox_core::{
 
 /// A row as the database has it. Clocks are told by whether something is due or over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::struct_excessive_bools)] // The columns of a row.
 pub(super) struct Row {
     pub(super) key: u8,
     pub(super) status: Status,

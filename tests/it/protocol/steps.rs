@@ -161,22 +161,26 @@ fn runs(world: &World, state: &State, who: u8, reached: &mut Vec<(Step, Reached)
             };
             let place = (usize::from(who), r, e);
             match entry.stage {
-                Stage::Waiting if is_first && entry.in_time => step("starts", &|next| start(next, place)),
-                Stage::Waiting if is_first => {
-                    step("is too late for", &|next| end(world, next, place, Ending::Release))
-                }
-                Stage::Waiting => {}
+                Stage::Waiting if is_first && entry.in_time => step("starts", &|next| {
+                    start(next, place);
+                    Ok(())
+                }),
+                Stage::Waiting if is_first => step("is too late for", &|next| {
+                    end(world, next, place, Ending::Release);
+                    Ok(())
+                }),
                 Stage::Running => {
                     step("succeeds at", &|next| succeed(world, next, place));
                     if state.troubles > 0 && entry.owns {
                         step("fails at", &|next| {
                             next.troubles -= 1;
-                            end(world, next, place, failed(world, entry.attempts))
+                            end(world, next, place, failed(world, entry.attempts));
+                            Ok(())
                         });
                     }
                 }
                 Stage::Ended(ending) => step("marks", &|next| mark(world, next, place, ending)),
-                Stage::Marked => {}
+                Stage::Waiting | Stage::Marked => {}
             }
             // The next one starts once this one has succeeded; if it has not, the next one has ended with it.
             is_first &= matches!(entry.stage, Stage::Ended(_) | Stage::Marked);
@@ -186,9 +190,8 @@ fn runs(world: &World, state: &State, who: u8, reached: &mut Vec<(Step, Reached)
 
 type Place = (usize, usize, usize);
 
-fn start(state: &mut State, (who, run, entry): Place) -> Result<(), String> {
+fn start(state: &mut State, (who, run, entry): Place) {
     state.relays[who].runs[run][entry].stage = Stage::Running;
-    Ok(())
 }
 
 fn succeed(world: &World, state: &mut State, place: Place) -> Result<(), String> {
@@ -206,17 +209,17 @@ fn succeed(world: &World, state: &mut State, place: Place) -> Result<(), String>
     let row = &mut state.rows[usize::from(id)];
     row.is_handled = true;
     row.may_repeat |= !owns || !in_time;
-    end(world, state, place, Ending::Dispatched)
+    end(world, state, place, Ending::Dispatched);
+    Ok(())
 }
 
 /// A row that was not dispatched ends the run: what follows is given back.
-fn end(world: &World, state: &mut State, (who, run, entry): Place, ending: Ending) -> Result<(), String> {
+fn end(world: &World, state: &mut State, (who, run, entry): Place, ending: Ending) {
     let run = &mut state.relays[who].runs[run];
     run[entry].stage = Stage::Ended(ending);
     if ending != Ending::Dispatched && world.failures_end_runs {
         run[entry + 1..].iter_mut().for_each(|entry| entry.stage = Stage::Ended(Ending::Release));
     }
-    Ok(())
 }
 
 fn mark(world: &World, state: &mut State, (who, run, entry): Place, ending: Ending) -> Result<(), String> {
