@@ -2,7 +2,7 @@ use outbox_core::{HandlerError, OutboxStore, Relay, RelayConfig, Router};
 use outbox_seaorm::SeaOrmStore;
 use outbox_tests::{
     database::{Backend, TestDatabase},
-    events::{OrderPlaced, placed_many},
+    events::{OrderPlaced, placed, placed_many},
     for_each_database,
     interposed::{Asked, Interposed},
     running::Running,
@@ -20,6 +20,7 @@ for_each_database! {
     a_backlog_is_claimed_side_by_side_while_handlers_are_faster,
     handlers_that_are_slower_than_claims_are_not_given_more_than_a_batch,
     a_backlog_takes_a_claim_and_a_mark_for_each_batch,
+    a_backlog_in_order_is_claimed_in_larger_parts_while_handlers_are_faster,
 }
 
 const BATCH: u32 = 10;
@@ -114,4 +115,23 @@ async fn a_backlog_takes_a_claim_and_a_mark_for_each_batch(database: &TestDataba
     assert!((5..=10 + 10).contains(&claims), "{claims} claims");
     // A write of marks is a statement for each claim that it has rows of.
     assert!((5..=claims + 10).contains(&marks), "{marks} marks of {claims} claims");
+}
+
+async fn a_backlog_in_order_is_claimed_in_larger_parts_while_handlers_are_faster(database: &TestDatabase) {
+    let keyed = |n: i32| placed(n).with_ordering_key(&format!("key-{}", n % 100));
+    Sql::new(database).append(&(0..500).map(keyed).collect::<Vec<_>>()).await;
+    let mut db = database.connect().await;
+    let statements = Statements::listen(&mut db);
+    let accept = |_: OrderPlaced| async { Ok::<(), HandlerError>(()) };
+    let router = Router::builder().on("tests.accept", accept).build().unwrap();
+    let running = Running::start(Relay::new(SeaOrmStore::new(db), router).with_config(config()));
+    dispatched(database, 500).await;
+    running.stop().await;
+    let claims = statements.take().iter().filter(|sql| sql.contains("SET status = 'claimed'")).count();
+    if database.backend == Backend::Sqlite {
+        assert!(claims >= 50, "{claims} claims");
+    } else {
+        assert!((17..50).contains(&claims), "{claims} claims");
+    }
+    assert_eq!(database.count("outbox WHERE claims = 1").await, 500);
 }

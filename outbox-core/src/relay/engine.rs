@@ -4,6 +4,7 @@ use super::{
     config::RelayConfig,
     expired::Expired,
     health::RelayHealth,
+    hunger::{CLAIMS_AT_ONCE, Hunger, MORE_IN_ORDER},
     in_flight::{Ended, Ending, InFlight, Place},
     keeper::Keeper,
     log::{log_failure, log_transition},
@@ -33,10 +34,6 @@ use tracing::Instrument;
 /// How long a stopping relay tries to write its last marks; the leases free the rows otherwise.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 
-/// Claims of unordered rows side by side, while handlers are faster than claims. A claim is mostly waiting for the
-/// database, and there for the disk.
-const CLAIMS_AT_ONCE: usize = 3;
-
 pub(crate) struct Engine<S> {
     store: Arc<S>,
     router: Router,
@@ -45,10 +42,9 @@ pub(crate) struct Engine<S> {
     marks: Marks<S>,
     expired: Expired,
     order: Order,
-    /// Whether the last claim of unordered rows was full.
-    was_full: bool,
-    /// Whether it was, as the one before it, and came when no handler ran any more.
-    is_starved: bool,
+    /// Of unordered and of ordered rows.
+    hunger: Hunger,
+    ordered_hunger: Hunger,
     gates: Gates,
     outage: Outage,
     health: RelayHealth,
@@ -72,8 +68,8 @@ impl<S: OutboxStore> Engine<S> {
             observers: keeper.observers.clone(),
             expired: Expired::new(config.lease),
             order: Order::default(),
-            was_full: false,
-            is_starved: false,
+            hunger: Hunger::default(),
+            ordered_hunger: Hunger::default(),
             store: keeper.store.clone(),
             router: keeper.router.clone(),
             gates: keeper.gates.clone(),
@@ -170,15 +166,13 @@ impl<S: OutboxStore> Engine<S> {
         routes: &[Route],
     ) -> Result<usize, StoreError> {
         let asked = crate::clock::now();
-        if self.is_starved && limit > 1 && self.store.claims_at_once() {
+        if self.hunger.is_starved() && limit > 1 && self.store.claims_at_once() {
             return self.claim_at_once(limit, routes).await;
         }
         let claimed = self.store.claim(&self.request(token, limit, routes)).await?;
         let rows = claimed.rows.len();
-        // A probe of one row says nothing, and at the start of a backlog nothing has run yet.
-        let is_full = limit > 1 && rows >= limit as usize;
-        self.is_starved = is_full && self.was_full && self.in_flight.is_starved();
-        self.was_full = is_full;
+        // A probe of one row says nothing.
+        self.hunger.answered(limit > 1 && rows >= limit as usize, self.in_flight.is_starved());
         Ok(self.take(claimed, token, asked))
     }
 
@@ -189,7 +183,7 @@ impl<S: OutboxStore> Engine<S> {
         let requests = tokens.map(|token| self.request(token, limit, routes));
         let [first, second, third] = &requests;
         let claims = tokio::join!(self.store.claim(first), self.store.claim(second), self.store.claim(third));
-        self.is_starved = self.in_flight.is_starved();
+        let nothing_runs = self.in_flight.is_starved();
         let (mut count, mut failed) = (0, None);
         for (token, claimed) in tokens.into_iter().zip(<[_; CLAIMS_AT_ONCE]>::from(claims)) {
             match claimed {
@@ -198,8 +192,7 @@ impl<S: OutboxStore> Engine<S> {
                 Err(error) => failed = Some(error),
             }
         }
-        self.was_full = count >= CLAIMS_AT_ONCE * limit as usize;
-        self.is_starved &= self.was_full;
+        self.hunger.answered(count >= CLAIMS_AT_ONCE * limit as usize, nothing_runs);
         failed.map_or(Ok(count), Err)
     }
 
@@ -210,10 +203,16 @@ impl<S: OutboxStore> Engine<S> {
         routes: &[Route],
     ) -> Result<usize, StoreError> {
         let asked = crate::clock::now();
+        // One claim of many keys costs as many statements as one of few; side by side they would wait for each other's
+        // lanes.
+        let is_starved = self.ordered_hunger.is_starved() && limit > 1 && self.store.claims_at_once();
+        let limit = if is_starved { limit * MORE_IN_ORDER } else { limit };
         let claim = self.request(token, limit, routes);
         let request = OrderedRequest { claim, after: self.order.after() };
         let OrderedClaim { claimed, next, expired } = self.store.claim_ordered(&request).await?;
         self.order.claimed(next, expired);
+        let is_full = limit > 1 && claimed.rows.len() >= limit as usize;
+        self.ordered_hunger.answered(is_full, self.in_flight.is_starved());
         Ok(self.take(claimed, token, asked))
     }
 

@@ -8,6 +8,7 @@ mod config;
 mod engine;
 mod expired;
 mod health;
+mod hunger;
 mod in_flight;
 mod keeper;
 mod leases;
