@@ -82,7 +82,9 @@ impl From<OperateError> for Failure {
     fn from(error: OperateError) -> Self {
         match error {
             OperateError::Store(error) => error.into(),
-            error @ OperateError::Text { .. } => Self::usage(error.to_string()),
+            error @ (OperateError::Text { .. } | OperateError::Version { .. }) => {
+                Self::usage(error.to_string())
+            }
             error => Self::refused(error.to_string()),
         }
     }

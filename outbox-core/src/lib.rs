@@ -52,6 +52,7 @@ pub mod router;
 // run
 mod clock;
 pub mod observe;
+mod panics;
 pub mod relay;
 pub mod wake;
 

@@ -1,13 +1,10 @@
 //! Reads the [`Signals`] now and then, and says when rows are late.
 
-use crate::store::{OutboxOperator, Signals, StoreError};
-use std::{
-    fmt,
-    future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    time::Duration,
+use crate::{
+    panics::caught,
+    store::{OutboxOperator, Signals, StoreError},
 };
+use std::{fmt, future::Future, pin::pin, time::Duration};
 use tokio::time::{interval, timeout};
 
 type OnSignals = Box<dyn Fn(&Signals) + Send + Sync>;
@@ -56,10 +53,10 @@ impl<S: OutboxOperator> Monitor<S> {
         Self { store, every: Duration::from_secs(15), on_signals, on_lag, on_failure }
     }
 
-    /// How often it looks; at least every 100 ms.
+    /// The time between two looks; 100 ms to a day.
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
-        self.every = every.max(Duration::from_millis(100));
+        self.every = every.clamp(Duration::from_millis(100), Duration::from_hours(24));
         self
     }
 
@@ -138,7 +135,7 @@ impl<S: OutboxOperator> Monitor<S> {
 
 /// A hook that panics does not end the monitor.
 fn guarded(hook: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(hook)).is_err() {
+    if caught(hook).is_err() {
         tracing::error!("a hook of the outbox monitor panicked; the monitor goes on");
     }
 }

@@ -20,13 +20,13 @@
 
 use crate::{
     decide::{AttemptOutcome, Transition},
+    panics::caught,
     row::{ClaimedRow, DeadLetter, ErrorClass, UnreadableRow},
     store::StoreError,
 };
 use chrono::Utc;
 use std::{
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -158,7 +158,7 @@ impl Observers {
 
     pub(crate) fn tell(&self, observed: &Observed<'_>) {
         for observer in self.0.iter() {
-            if catch_unwind(AssertUnwindSafe(|| observer(observed))).is_err() {
+            if caught(|| observer(observed)).is_err() {
                 tracing::error!("an observer of the relay panicked; the relay goes on");
             }
         }

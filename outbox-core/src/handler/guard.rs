@@ -4,12 +4,11 @@ use super::{Call, HandlerError, HandlerFuture};
 use crate::{
     cause::{Cause, within},
     decide::Failure,
+    panics,
     row::ErrorClass,
 };
 use std::{
-    any::Any,
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -71,19 +70,10 @@ async fn lease_over(lease_ends: &mut watch::Receiver<Instant>) {
 
 /// Runs the user's code; a panic becomes a failure.
 fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(panicked)
-}
-
-fn panicked(panic: Box<dyn Any + Send>) -> Failure {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let failure =
-        Failure::new(ErrorClass::Panic, text.unwrap_or("the handler panicked with a value that is no text"));
-    // The value may panic in turn when it is dropped, and so may that one's: it is leaked then.
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(another);
-    }
-    failure
+    panics::caught(run).map_err(|text| {
+        let text = text.as_deref().unwrap_or("the handler panicked with a value that is no text");
+        Failure::new(ErrorClass::Panic, text)
+    })
 }
 
 struct CatchUnwind {

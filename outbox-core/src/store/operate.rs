@@ -103,7 +103,7 @@ pub trait OutboxOperator: OutboxStore {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// [`OperateError::Text`]; [`OperateError::Version`] for one version of an event; the store's error.
     fn pause(
         &self,
         pause: &Pause,
@@ -157,6 +157,14 @@ pub enum OperateError {
         /// The longest.
         limit: usize,
     },
+    /// An event is paused by its name, in all its versions; this is a name and a version.
+    #[error(
+        "{logical_name:?} is one version of an event, and an event is paused in all its versions: leave the version out"
+    )]
+    Version {
+        /// What was to be paused.
+        logical_name: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -166,6 +174,8 @@ pub enum OperateError {
 const MAX_BY: usize = 200;
 /// The longest reason, in characters.
 const MAX_REASON: usize = 2_000;
+/// The longest name of an event or a handler, in bytes.
+const MAX_PAUSED: usize = 200;
 
 impl OperateError {
     /// Checks who and why before anything is written.
@@ -180,6 +190,23 @@ impl OperateError {
         }
         if reason.is_some_and(|reason| !fits(reason, MAX_REASON)) {
             return Err(Self::Text { what: "the reason", limit: MAX_REASON });
+        }
+        Ok(())
+    }
+
+    /// Checks that something can have the name that is to be paused, so that nobody relies on a pause of nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`OperateError::Text`], [`OperateError::Version`].
+    pub fn check_pause(pause: &Pause) -> Result<(), Self> {
+        let name = pause.name();
+        if !(1..=MAX_PAUSED).contains(&name.len()) || name.contains('\0') {
+            return Err(Self::Text { what: "the name of what is paused", limit: MAX_PAUSED });
+        }
+        let version = name.rsplit_once(".v").map(|(_, version)| version);
+        if matches!(pause, Pause::Event(_)) && version.is_some_and(|version| version.parse::<u16>().is_ok()) {
+            return Err(Self::Version { logical_name: name.to_owned() });
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ pub(crate) use listener::Listener;
 use operate::Operate;
 
 use crate::sql::{Hole, Holes};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, IsolationLevel, SqliteTransactionMode,
     TransactionOptions, TransactionTrait, Value,
@@ -158,6 +158,14 @@ pub(crate) enum Claim {
     },
 }
 
+/// No row is older, and a time before the year 1000 is none on MySQL.
+pub(crate) const LONGEST_AGE: Duration = Duration::from_hours(24 * 365 * 1_000);
+
+/// The time so long ago, or so long that no row is older.
+pub(crate) fn ago(at: DateTime<Utc>, age: Duration) -> DateTime<Utc> {
+    at - TimeDelta::from_std(age.min(LONGEST_AGE)).unwrap_or_default()
+}
+
 impl Dialect {
     /// The dialect of a backend.
     pub(crate) fn of(backend: DbBackend) -> Result<&'static Self, DbErr> {
@@ -195,8 +203,9 @@ impl Dialect {
         }
     }
 
-    /// As [`span`](Self::span), into the past.
+    /// As [`span`](Self::span), into the past; never so far that a time ends. No row is older than that.
     pub(crate) fn span_ago(&self, span: Duration) -> Value {
+        let span = span.min(LONGEST_AGE);
         match self.backend {
             DbBackend::Sqlite => format!("{:+.6} seconds", -span.as_secs_f64()).into(),
             _ => self.span(span),

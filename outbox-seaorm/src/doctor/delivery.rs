@@ -4,8 +4,8 @@ use super::{
     Case, Diagnosis, Finding, Found, NotAsked,
     words::{count, list, shell, time},
 };
-use crate::sql::Holes;
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::{dialect::ago, sql::Holes};
+use chrono::{DateTime, Utc};
 use outbox_core::store::{Cause, EventSignals, OutboxOperator, Pause, Signals};
 use sea_orm::{ConnectionTrait, QueryResult};
 use std::collections::BTreeMap;
@@ -47,13 +47,8 @@ fn waiting(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
         };
         return (waiting > 0).then(none).into_iter().collect();
     }
-    let is_paused = |event: &EventSignals| {
-        let of_event =
-            |pause: &Pause| *pause == Pause::All || *pause == Pause::Event(event.event_type.clone());
-        signals.pauses.iter().any(|entry| of_event(&entry.pause))
-    };
     let is_late = |event: &&EventSignals| {
-        event.is_read == Some(true) && !is_paused(event) && signals.lag_of(event) > case.options.late
+        event.is_read == Some(true) && !is_paused(event, signals) && signals.lag_of(event) > case.options.late
     };
     let late = |event: &EventSignals| {
         Finding::warning(
@@ -73,6 +68,17 @@ fn waiting(case: &Case<'_>, signals: &Signals) -> Vec<Finding> {
         )
     };
     signals.events.iter().filter(is_late).map(late).collect()
+}
+
+/// Whether somebody wants its rows to wait: everything is paused, or the event, or all that would handle it.
+fn is_paused(event: &EventSignals, signals: &Signals) -> bool {
+    let is = |pause: &Pause| signals.pauses.iter().any(|entry| entry.pause == *pause);
+    let sets = signals.relays.iter().filter_map(|relay| relay.handlers.get(&event.logical_name()));
+    let mut handlers = sets.flatten().peekable();
+    let has_some = handlers.peek().is_some();
+    is(&Pause::All)
+        || is(&Pause::Event(event.event_type.clone()))
+        || (has_some && handlers.all(|id| is(&Pause::Handler(id.clone()))))
 }
 
 fn wait(n: u64) -> String {
@@ -166,9 +172,8 @@ async fn leases(case: &Case<'_>) -> Found {
     let sql = "SELECT id, event_type, event_version, claimed_by, lease_expires_at FROM {outbox}
          WHERE finished_at IS NULL AND lease_expires_at <= :before
          LIMIT :limit";
-    let grace = TimeDelta::from_std(case.options.orphaned).unwrap_or(TimeDelta::zero());
-    let holes =
-        Holes::default().with("before", case.store.dialect.time(case.at - grace)).with("limit", LEASES);
+    let before = case.store.dialect.time(ago(case.at, case.options.orphaned));
+    let holes = Holes::default().with("before", before).with("limit", LEASES);
     let rows = case.store.db.query_all_raw(case.store.statement(sql, &holes)).await?;
     let mut by_event: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
     for row in &rows {

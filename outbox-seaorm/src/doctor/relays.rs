@@ -8,6 +8,7 @@ use outbox_core::{
     OutboxStore,
     store::{Control, LiveRelay, Pause},
 };
+use std::collections::BTreeSet;
 
 pub(super) async fn look(case: &Case<'_>, diagnosis: &mut Diagnosis) {
     match case.store.control(Some(case.at)).await {
@@ -22,48 +23,55 @@ pub(super) async fn look(case: &Case<'_>, diagnosis: &mut Diagnosis) {
     }
 }
 
-/// Relays that know one event and differ in what they do with it.
+/// Events that relays know alike and treat differently: each event once, however many relays differ in one way.
 fn differences(relays: &[LiveRelay]) -> Vec<Finding> {
+    let events: BTreeSet<&String> = relays.iter().flat_map(|relay| relay.handlers.keys()).collect();
     let mut findings = Vec::new();
-    for (n, one) in relays.iter().enumerate() {
-        for other in &relays[n + 1..] {
-            for (event, handlers) in &one.handlers {
-                let Some(others) = other.handlers.get(event) else { continue };
-                findings.extend((handlers != others).then(|| handlers_differ(event, one, other)));
-                let name = event.rsplit_once(".v").map_or(&**event, |(name, _)| name);
-                let differ = one.proceed.contains(name) != other.proceed.contains(name);
-                findings.extend(differ.then(|| on_dead_differs(event, one, other)));
+    for event in events {
+        let readers = || relays.iter().filter(|relay| relay.handlers.contains_key(event));
+        let mut alike: Vec<(&BTreeSet<String>, Vec<&str>)> = Vec::new();
+        for (relay, ids) in readers().filter_map(|relay| Some((relay, relay.handlers.get(event)?))) {
+            match alike.iter_mut().find(|(others, _)| *others == ids) {
+                Some((_, names)) => names.push(&relay.name),
+                None => alike.push((ids, vec![&relay.name])),
             }
         }
+        findings.extend((alike.len() > 1).then(|| handlers_differ(event, &alike)));
+        let name = event.rsplit_once(".v").map_or(&**event, |(name, _)| name);
+        let (proceed, block): (Vec<_>, Vec<_>) = readers().partition(|relay| relay.proceed.contains(name));
+        if let (Some(one), Some(other)) = (proceed.first(), block.first()) {
+            findings.push(on_dead_differs(event, one, other));
+        }
     }
-    // Many relays of two builds differ in one way.
-    findings.sort_by(|a, b| (a.code, &a.what).cmp(&(b.code, &b.what)));
-    findings.truncate(20);
     findings
 }
 
-fn handlers_differ(event: &str, one: &LiveRelay, other: &LiveRelay) -> Finding {
-    let ids = |relay: &LiveRelay| list(relay.handlers.get(event).into_iter().flatten(), ", ");
+fn handlers_differ(event: &str, alike: &[(&BTreeSet<String>, Vec<&str>)]) -> Finding {
+    let set = |(ids, names): &(&BTreeSet<String>, Vec<&str>)| {
+        let more = match names.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        (format!("relay {}{more}", names[0]), list(*ids, ", "))
+    };
+    let mut sets = alike.iter().map(set);
+    let (first, ids) = sets.next().unwrap_or_default();
+    let others: String = sets.map(|(relays, ids)| format!(", {relays} with [{ids}]")).collect();
     Finding::error(
         "handlers-differ",
-        format!(
-            "relay {} handles {event} with [{}], relay {} with [{}]",
-            one.name,
-            ids(one),
-            other.name,
-            ids(other)
-        ),
+        format!("{first} handles {event} with [{ids}]{others}"),
         "whoever claims a row first marks it for all, so handlers are left out",
-        format!("deploy the same handlers of {event} to both relays; the older one is to be stopped first"),
+        format!("deploy the same handlers of {event} to all relays; the older ones are to be stopped first"),
     )
 }
 
-fn on_dead_differs(event: &str, one: &LiveRelay, other: &LiveRelay) -> Finding {
+fn on_dead_differs(event: &str, proceeds: &LiveRelay, blocks: &LiveRelay) -> Finding {
+    let (one, other) = (&proceeds.name, &blocks.name);
     Finding::warning(
         "on-dead-differs",
-        format!("relays {} and {} disagree whether {event} has `on_dead = proceed`", one.name, other.name),
+        format!("{event} has `on_dead = proceed` in relay {one} and not in relay {other}"),
         "a dead letter then holds up its ordering key or not, by which relay comes first",
-        format!("deploy the same build of {event} to both relays"),
+        format!("deploy the same build of {event} to all relays"),
     )
 }
 

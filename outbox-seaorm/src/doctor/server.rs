@@ -5,7 +5,7 @@ use super::{
     words::{count, sql as text},
 };
 use crate::{
-    dialect::{Fault, backend_pids, begin_immediate, fault},
+    dialect::{Fault, LONGEST_AGE, backend_pids, begin_immediate, fault},
     sql::Holes,
     store::{check::isolation, signals::clock},
 };
@@ -96,7 +96,7 @@ fn pooled(pids: &[i32]) -> Option<Finding> {
 }
 
 fn seconds(span: Duration) -> i64 {
-    i64::try_from(span.as_secs()).unwrap_or(i64::MAX)
+    i64::try_from(span.min(LONGEST_AGE).as_secs()).unwrap_or(i64::MAX)
 }
 
 async fn asked(case: &Case<'_>, sql: &str) -> Result<Vec<QueryResult>, DbErr> {

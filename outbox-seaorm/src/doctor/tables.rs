@@ -6,10 +6,11 @@ use super::{
     words::{count, time},
 };
 use crate::{
+    dialect::ago,
     migration::{expected, migration_states},
     sql::Holes,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use outbox_core::StoreError;
 use sea_orm::{ConnectionTrait, QueryResult};
 use std::time::Duration;
@@ -198,8 +199,7 @@ async fn purges(case: &Case<'_>) -> Found {
                  ORDER BY finished_at
                  LIMIT :limit) AS old";
     let day = Duration::from_hours(24);
-    let age = TimeDelta::from_std(case.options.retention.saturating_add(day)).unwrap_or(TimeDelta::MAX);
-    let Some(before) = case.at.checked_sub_signed(age) else { return Ok(Vec::new()) };
+    let before = ago(case.at, case.options.retention.saturating_add(day));
     let holes = Holes::default().with("before", case.store.dialect.time(before)).with("limit", MAX_COUNTED);
     let row = case.store.db.query_one_raw(case.store.statement(sql, &holes)).await?;
     let Some(row) = row else { return Ok(Vec::new()) };

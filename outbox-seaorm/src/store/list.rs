@@ -3,9 +3,10 @@
 use super::{SeaOrmStore, signals};
 use crate::{
     convert::{Reader, store_error},
+    dialect::ago,
     sql::{Hole, Holes},
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use outbox_core::{
     MessageId, RowId, Status, StoreError,
     row::UnreadableRow,
@@ -14,7 +15,6 @@ use outbox_core::{
     },
 };
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
-use std::time::Duration;
 use uuid::Uuid;
 
 /// How far a chain of replays is followed in each direction.
@@ -133,7 +133,11 @@ fn conditions(
         ("o.correlation_id = :v", &filter.correlation_id),
         ("o.claimed_by = :v", &filter.claimed_by),
     ] {
-        all.extend(value.as_deref().map(|value| (condition, none().with("v", value))));
+        all.extend(value.as_deref().map(|value| match value.contains('\0') {
+            // No column can have it, and PostgreSQL refuses to compare with it.
+            true => ("1 = 0", none()),
+            false => (condition, none().with("v", value)),
+        }));
     }
     if let Some(version) = filter.event_version {
         all.push(("o.event_version = :v", none().with("v", i32::from(version))));
@@ -141,10 +145,7 @@ fn conditions(
     if let Some(id) = filter.message_id {
         all.push(("o.message_id = :v", none().with("v", id.as_uuid())));
     }
-    let ago = |age: Duration| {
-        let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
-        store.dialect.time(at.checked_sub_signed(age).unwrap_or(DateTime::UNIX_EPOCH))
-    };
+    let ago = |age| store.dialect.time(ago(at, age));
     if let Some(age) = filter.older_than {
         all.push(("o.created_at < :v", none().with("v", ago(age))));
     }

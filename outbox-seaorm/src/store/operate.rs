@@ -137,6 +137,7 @@ impl OutboxOperator for SeaOrmStore {
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {
         OperateError::check_texts(by, reason)?;
+        OperateError::check_pause(pause)?;
         let holes = self
             .dialect
             .at(None)
@@ -149,6 +150,9 @@ impl OutboxOperator for SeaOrmStore {
     }
 
     async fn resume(&self, pause: &Pause) -> Result<bool, OperateError> {
+        if OperateError::check_pause(pause).is_err() {
+            return Ok(false); // It was never stored.
+        }
         let holes = Holes::default().with("kind", kind_of(pause)).with("name", pause.name());
         Ok(self.write(self.dialect.resume, &holes).await.map_err(failed)? > 0)
     }

@@ -1,8 +1,7 @@
 //! Deleting what is finished, by one purge at a time.
 
 use super::{SeaOrmStore, signals::clock};
-use crate::{convert::store_error, sql::Holes};
-use chrono::TimeDelta;
+use crate::{convert::store_error, dialect::ago, sql::Holes};
 use outbox_core::{
     StoreError,
     store::{Finished, Purge, Purged},
@@ -59,10 +58,8 @@ impl SeaOrmStore {
         };
         let counted: Result<i64, DbErr> = async {
             let at = clock(self, purge.now).await?;
-            let age = TimeDelta::from_std(purge.older_than).unwrap_or(TimeDelta::MAX);
-            let Some(before) = at.checked_sub_signed(age) else { return Ok(0) };
             let holes = Holes::default()
-                .with("before", self.dialect.time(before))
+                .with("before", self.dialect.time(ago(at, purge.older_than)))
                 .with("limit", i64::from(purge.limit));
             let sql = format!("SELECT COUNT(*) AS n FROM ({found}) AS finished");
             let row = self.db.query_one_raw(self.statement(&sql, &holes)).await?;

@@ -3,5 +3,11 @@
 /// On the model in memory, with a clock that stands still.
 mod model;
 
+/// Observers, monitors and the test kit, given the worst.
+mod watchers;
+
+/// What operators say that is odd, huge or beside the point.
+mod operators;
+
 /// On real databases.
 mod sql;

@@ -224,7 +224,8 @@ impl OutboxStore for MemoryStore {
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        let before = self.at(purge.now) - delta(purge.older_than);
+        let age = delta(purge.older_than);
+        let Some(before) = self.at(purge.now).checked_sub_signed(age) else { return Ok(Purged::default()) };
         let mut tables = self.lock();
         let limit = purge.limit as usize;
         let rows = if purge.finished == Finished::History {

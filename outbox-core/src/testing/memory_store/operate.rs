@@ -101,6 +101,7 @@ impl OutboxOperator for MemoryStore {
 
     async fn pause(&self, pause: &Pause, by: &str, reason: Option<&str>) -> Result<(), OperateError> {
         OperateError::check_texts(by, reason)?;
+        OperateError::check_pause(pause)?;
         let (by, reason) = (by.to_owned(), reason.map(str::to_owned));
         let entry = PauseEntry { pause: pause.clone(), by, reason, since: self.now() };
         self.lock().pauses.insert(pause.clone(), entry);
