@@ -6,7 +6,10 @@ use crate::{
     failure::{Exit, Failure},
     json,
 };
-use outbox_core::store::{OutboxOperator, Pause};
+use outbox_core::{
+    OutboxStore,
+    store::{OutboxOperator, Pause},
+};
 use serde_json::json;
 
 fn what(said: &args::What) -> Pause {
@@ -33,11 +36,30 @@ pub(super) async fn pause(call: &mut Call<'_>, said: &args::Pause) -> Result<Exi
     check(&pause)?;
     let by = by(said.who.by.as_deref())?;
     call.target.store.pause(&pause, &by, said.who.reason.as_deref()).await?;
+    let note = if may_be_known(call, &pause).await? {
+        ""
+    } else {
+        ". No relay that lives has it: is the name right?"
+    };
     call.tell(
-        || format!("{pause} is paused; relays follow within about a second, producers go on"),
+        || format!("{pause} is paused; relays follow within about a second, producers go on{note}"),
         || json!({ "paused": json::paused(&pause), "by": by }),
     );
     Ok(Exit::Fine)
+}
+
+/// Whether a live relay has what is paused; also when none lives, because nobody can tell then.
+async fn may_be_known(call: &Call<'_>, pause: &Pause) -> Result<bool, Failure> {
+    let relays = call.target.store.control(None).await?.relays;
+    let mut events = relays.iter().flat_map(|relay| &relay.handlers);
+    Ok(relays.is_empty()
+        || match pause {
+            Pause::Event(name) => {
+                events.any(|(event, _)| event.rsplit_once(".v").is_some_and(|(of, _)| of == name))
+            }
+            Pause::Handler(id) => events.any(|(_, ids)| ids.contains(id)),
+            _ => true,
+        })
 }
 
 pub(super) async fn resume(call: &mut Call<'_>, said: &args::What) -> Result<Exit, Failure> {

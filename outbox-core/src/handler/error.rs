@@ -1,6 +1,10 @@
 //! How a handler says that it failed.
 
-use crate::{decide::Failure, event::place, row::ErrorClass};
+use crate::{
+    decide::{Failure, MAX_ERROR_CHARS},
+    event::place,
+    row::ErrorClass,
+};
 use std::{error::Error, fmt, time::Duration};
 
 type Source = Box<dyn Error + Send + Sync>;
@@ -80,7 +84,8 @@ impl HandlerError {
     pub(crate) fn into_failure(self) -> Failure {
         let mut text = told(&*self.source);
         let mut cause = self.source.source();
-        while let Some(error) = cause {
+        // An error may be among its own sources. A character has at most four bytes.
+        while let Some(error) = cause.filter(|_| text.len() < 4 * MAX_ERROR_CHARS) {
             text.push_str(": ");
             text.push_str(&told(error));
             cause = error.source();

@@ -9,6 +9,7 @@ use std::{
     error::Error,
     fmt,
     future::{Future, poll_fn},
+    iter::successors,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -178,25 +179,22 @@ impl Error for CallError {
     }
 }
 
+/// Sources of an error that are looked at: an error may be among its own.
+const MAX_SOURCES: usize = 100;
+
 /// What a layered service's error is for the relay.
 fn handler_error(error: impl Into<BoxError>) -> HandlerError {
     let error = match error.into().downcast::<CallError>() {
         Ok(own) => return own.0,
         Err(error) => error,
     };
-    let mut next: Option<&(dyn Error + 'static)> = Some(&*error);
-    let mut model = None;
-    while let Some(cause) = next {
+    let first: &(dyn Error + 'static) = &*error;
+    let model = successors(Some(first), |error| (*error).source()).take(MAX_SOURCES).find_map(|cause| {
         if cause.is::<Elapsed>() {
-            model = Some((ErrorClass::Timeout, None));
-            break;
+            return Some((ErrorClass::Timeout, None));
         }
-        if let Some(CallError(own)) = cause.downcast_ref() {
-            model = Some((own.class(), own.delay()));
-            break;
-        }
-        next = cause.source();
-    }
+        cause.downcast_ref().map(|CallError(own)| (own.class(), own.delay()))
+    });
     match model {
         Some((class, delay)) => HandlerError::of_class(class, delay, error),
         None => HandlerError::transient(error),

@@ -56,10 +56,10 @@ fn handlers_differ(event: &str, alike: &[(&BTreeSet<String>, Vec<&str>)]) -> Fin
     };
     let mut sets = alike.iter().map(set);
     let (first, ids) = sets.next().unwrap_or_default();
-    let others: String = sets.map(|(relays, ids)| format!(", {relays} with [{ids}]")).collect();
+    let others = list(sets.map(|(relays, ids)| format!("{relays} with [{ids}]")), ", ");
     Finding::error(
         "handlers-differ",
-        format!("{first} handles {event} with [{ids}]{others}"),
+        format!("{first} handles {event} with [{ids}], {others}"),
         "whoever claims a row first marks it for all, so handlers are left out",
         format!("deploy the same handlers of {event} to all relays; the older ones are to be stopped first"),
     )

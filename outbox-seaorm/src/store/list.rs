@@ -133,11 +133,10 @@ fn conditions(
         ("o.correlation_id = :v", &filter.correlation_id),
         ("o.claimed_by = :v", &filter.claimed_by),
     ] {
-        all.extend(value.as_deref().map(|value| match value.contains('\0') {
-            // No column can have it, and PostgreSQL refuses to compare with it.
-            true => ("1 = 0", none()),
-            false => (condition, none().with("v", value)),
-        }));
+        // No column can have a NUL, and PostgreSQL refuses to compare with one.
+        let compared = |value: &str| (condition, none().with("v", value));
+        let condition = |value: &str| if value.contains('\0') { ("1 = 0", none()) } else { compared(value) };
+        all.extend(value.as_deref().map(condition));
     }
     if let Some(version) = filter.event_version {
         all.push(("o.event_version = :v", none().with("v", i32::from(version))));

@@ -9,5 +9,8 @@ mod watchers;
 /// What operators say that is odd, huge or beside the point.
 mod operators;
 
+/// Transactions of handlers that drop things half-way.
+mod effects;
+
 /// On real databases.
 mod sql;

@@ -1,5 +1,5 @@
 use outbox_core::{
-    HandlerError, Monitor, Relay, RelayConfig, Router, Status,
+    ErrorClass, HandlerError, Monitor, Relay, RelayConfig, Router, Status,
     testing::{FaultPoint, MemoryStore, Stored, TestRelay},
 };
 use outbox_seaorm::{Outbox, SeaOrmStore, TableNames, Transactions, Tx, migrate};
@@ -179,4 +179,38 @@ async fn one_relay_that_runs_twice_at_once_handles_each_row_once() {
     store.append(&[placed(0)]).unwrap();
     relay.run(tokio::time::sleep(Duration::from_secs(1))).await.unwrap();
     assert_eq!(calls.load(SeqCst), 501);
+}
+
+/// An error that is its own source.
+#[derive(Debug)]
+struct Round;
+
+impl std::fmt::Display for Round {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("round and")
+    }
+}
+
+impl std::error::Error for Round {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_among_its_own_sources_ends_as_any_other() {
+    for is_layered in [false, true] {
+        let store = MemoryStore::default();
+        store.append(&[placed(1)]).unwrap();
+        let mut router = Router::builder().on("tests.round", |_: OrderPlaced| async { Err::<(), _>(Round) });
+        if is_layered {
+            let failing = tower::util::MapErrLayer::new(|_: outbox_core::router::CallError| Round);
+            router = router.layer(failing);
+        }
+        let relay = Relay::new(store.clone(), router.build().unwrap());
+        assert_eq!(relay.pass().await.unwrap().retried, 1);
+        let (class, text) = store.rows()[0].last_error.clone().unwrap();
+        assert_eq!(class, ErrorClass::Transient);
+        assert!(text.starts_with("round and: round and") && text.len() == 2_000, "{text}");
+    }
 }

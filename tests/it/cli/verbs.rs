@@ -27,6 +27,7 @@ for_each_database! {
     a_row_in_backoff_is_made_due,
     a_purge_says_what_it_deletes_and_does_it_once_confirmed,
     pauses_begin_and_end,
+    a_pause_of_what_no_live_relay_has_is_doubted,
     a_pipe_that_nobody_reads_is_no_failure,
     the_doctor_tells_what_is_wrong_by_its_exit_code,
 }
@@ -164,6 +165,29 @@ async fn pauses_begin_and_end(database: &TestDatabase) {
     }
     outbox(database, &["pause"]).await.failed(2, "--all");
     outbox(database, &["pause", "--event", "orders.order-placed.v1"]).await.failed(2, "in all its versions");
+}
+
+async fn a_pause_of_what_no_live_relay_has_is_doubted(database: &TestDatabase) {
+    let handlers = [("orders.order-placed.v1".to_owned(), ["mail.confirm".to_owned()].into())].into();
+    let lasts = Duration::from_hours(1);
+    let announcement = outbox_core::store::Announcement {
+        relay: "one",
+        handlers: &handlers,
+        proceed: &[],
+        lasts,
+        now: None,
+    };
+    Sql::new(database).store().announce(&announcement).await.unwrap();
+    for (flag, name, is_known) in [
+        ("--handler", "mail.confirm", true),
+        ("--handler", "mail.confrim", false),
+        ("--event", "orders.order-placed", true),
+        ("--event", "orders.order", false),
+        ("--event", "OrderPlaced", false),
+    ] {
+        let said = outbox(database, &["pause", flag, name]).await.fine();
+        assert_eq!(!said.out.contains("is the name right?"), is_known, "{said:?}");
+    }
 }
 
 async fn a_pipe_that_nobody_reads_is_no_failure(database: &TestDatabase) {
