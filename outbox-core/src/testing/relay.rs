@@ -79,7 +79,7 @@ impl<S: Inspect> TestRelay<S> {
         self.started.0 + self.started.1.elapsed() + self.ahead
     }
 
-    /// Puts the clock forward; by a thousand years at most, because databases know no end of time.
+    /// Puts the clock forward; by a thousand years in all, because the times of a database end.
     pub fn advance(&mut self, by: Duration) {
         const MOST: TimeDelta = TimeDelta::days(365 * 1_000);
         let by = TimeDelta::from_std(by).unwrap_or(MOST).min(MOST);
