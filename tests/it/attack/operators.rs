@@ -31,7 +31,7 @@ for_each_database! {
 const AGES: [Duration; 4] = [
     Duration::from_hours(24 * 36_500),
     Duration::from_hours(24 * 365 * 10_000),
-    Duration::from_secs(200_000_000 * 86_400),
+    Duration::from_hours(200_000_000 * 24),
     Duration::MAX,
 ];
 
