@@ -14,8 +14,8 @@ pub struct RelayConfig {
     /// host name, process id, and a number.
     pub name: String,
     /// Rows claimed at once, and the most that this relay holds, but for those whose marks are just being written; 1 to
-    /// 1,000, default 100. While handlers are faster than claims, three claims are made side by side and the relay holds
-    /// up to three times as many. Memory is bounded by that times the payload.
+    /// 1,000, default 100. While handlers are faster than claims, three claims are made side by side, or one of five
+    /// times as many ordered rows, and the relay holds as many. Memory is bounded by that times the payload.
     pub batch_size: u32,
     /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease; one that
     /// has waited for half of it is given back, with its attempt.

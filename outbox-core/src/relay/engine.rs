@@ -206,11 +206,12 @@ impl<S: OutboxStore> Engine<S> {
         // One claim of many keys costs as many statements as one of few; side by side they would wait for each other's
         // lanes.
         let is_starved = self.ordered_hunger.is_starved() && limit > 1 && self.store.claims_at_once();
-        let limit = if is_starved { limit * MORE_IN_ORDER } else { limit };
-        let claim = self.request(token, limit, routes);
+        let more = if is_starved { limit * MORE_IN_ORDER } else { limit };
+        let claim = self.request(token, more, routes);
         let request = OrderedRequest { claim, after: self.order.after() };
         let OrderedClaim { claimed, next, expired } = self.store.claim_ordered(&request).await?;
         self.order.claimed(next, expired);
+        // Of few keys some are still in flight, so more than a batch is full.
         let is_full = limit > 1 && claimed.rows.len() >= limit as usize;
         self.ordered_hunger.answered(is_full, self.in_flight.is_starved());
         Ok(self.take(claimed, token, asked))

@@ -5,7 +5,7 @@
 pub(crate) const CLAIMS_AT_ONCE: usize = 3;
 
 /// How many times as many ordered rows are then claimed in one claim.
-pub(crate) const MORE_IN_ORDER: u32 = 3;
+pub(crate) const MORE_IN_ORDER: u32 = 5;
 
 /// What the claims of one kind have shown.
 #[derive(Debug, Default)]
