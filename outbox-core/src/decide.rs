@@ -128,6 +128,12 @@ impl AttemptOutcome {
         failed.retain(|failed| !failed.class.uses_no_attempt());
         Self { progress, failed, last_error }
     }
+
+    /// Why the attempt did not end the row well, for people. Without an error of its own the row was refused before.
+    pub(crate) fn why(&self) -> (Option<ErrorClass>, &str) {
+        let earlier = (None, "refused in an earlier attempt");
+        self.last_error.as_ref().map_or(earlier, |(class, error)| (Some(*class), error))
+    }
 }
 
 /// Decides what becomes of a row from what its handlers reported. `chance` in 0..=1 spreads the retry.

@@ -2,10 +2,10 @@
 
 use crate::{
     panics::caught,
-    store::{OutboxOperator, Signals, StoreError},
+    store::{OutboxOperator, PATIENCE, Signals, StoreError, answered},
 };
 use std::{fmt, future::Future, pin::pin, time::Duration};
-use tokio::time::{interval, timeout};
+use tokio::time::interval;
 
 type OnSignals = Box<dyn Fn(&Signals) + Send + Sync>;
 type OnLag = Box<dyn Fn(&Signals, Lag) + Send + Sync>;
@@ -42,9 +42,6 @@ pub enum Lag {
     /// It is within the limit again.
     InTime,
 }
-
-/// How long one look may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 impl<S: OutboxOperator> Monitor<S> {
     /// A monitor that looks every 15 s.
@@ -107,11 +104,7 @@ impl<S: OutboxOperator> Monitor<S> {
     }
 
     async fn look(&self, late: &mut [bool]) {
-        let signals = timeout(PATIENCE, self.store.signals(None)).await.unwrap_or_else(|_| {
-            let text = "read the signals: the database did not answer in 30 s";
-            Err(StoreError::new(crate::store::StoreErrorKind::Unavailable, text))
-        });
-        match signals {
+        match answered(PATIENCE, self.store.signals(None)).await {
             Ok(signals) => self.tell(&signals, late),
             Err(error) => {
                 tracing::error!(%error, "the outbox cannot be watched; the monitor tries again");

@@ -115,11 +115,11 @@ impl RowEnd {
                 Self::Dispatched { logical_name, age }
             }
             Transition::Retry { outcome, .. } => {
-                Self::Retried { logical_name: Some(logical_name), class: last(outcome).0 }
+                Self::Retried { logical_name: Some(logical_name), class: why(outcome).0 }
             }
-            Transition::Wait { outcome, .. } => Self::Waits { logical_name, class: last(outcome).0 },
+            Transition::Wait { outcome, .. } => Self::Waits { logical_name, class: why(outcome).0 },
             Transition::Dead(outcome) => {
-                let (class, error) = last(outcome);
+                let (class, error) = why(outcome);
                 Self::Dead(DeadLetter::of(row, class, error))
             }
             Transition::Release => Self::Released { logical_name },
@@ -134,10 +134,9 @@ impl RowEnd {
     }
 }
 
-fn last(outcome: &AttemptOutcome) -> (ErrorClass, &str) {
-    // Without an error of its own it was refused in an earlier attempt.
-    let earlier = (ErrorClass::Terminal, "refused in an earlier attempt");
-    outcome.last_error.as_ref().map_or(earlier, |(class, error)| (*class, error))
+fn why(outcome: &AttemptOutcome) -> (ErrorClass, &str) {
+    let (class, error) = outcome.why();
+    (class.unwrap_or(ErrorClass::Terminal), error)
 }
 
 type Observer = Arc<dyn Fn(&Observed<'_>) + Send + Sync>;

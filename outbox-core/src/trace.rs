@@ -92,7 +92,9 @@ pub fn set_linker(linker: impl Fn(&Span, &TraceContext) + Send + Sync + 'static)
 
 /// Links a span to the trace of a message, if anybody knows how.
 pub(crate) fn link(span: &Span, envelope: &Envelope) {
-    if let (Some(linker), Some(trace)) = (LINKER.get(), envelope.trace()) {
+    if let Some(linker) = LINKER.get()
+        && let Some(trace) = envelope.trace()
+    {
         linker(span, &trace);
     }
 }

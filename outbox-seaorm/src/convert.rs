@@ -90,6 +90,12 @@ pub(crate) fn unreadable_row(
     Ok(UnreadableRow { id: reader.id, attempts, error: error.to_string() })
 }
 
+/// `orders.order-placed.v2`.
+pub(crate) fn logical_name(row: &QueryResult) -> Result<String, DbErr> {
+    let (event, version): (String, i32) = (row.try_get("", "event_type")?, row.try_get("", "event_version")?);
+    Ok(format!("{event}.v{version}"))
+}
+
 /// When a claimed row became due, to bring the rows of a claim into order: RETURNING promises none.
 pub(crate) fn due_at(row: &QueryResult) -> Result<DateTime<Utc>, StoreError> {
     row.try_get("", "available_at").map_err(|error| unreadable(&"?", "available_at", error))

@@ -12,8 +12,8 @@ use crate::{
     observe::{Observed, Observers},
     router::{Gates, Router},
     store::{
-        Announcement, Control, Finished, HandlerSets, OutboxStore, Purge, Renewal, Renewed, StoreError,
-        StoreErrorKind,
+        Announcement, Control, Finished, HandlerSets, OutboxStore, PATIENCE, Purge, Renewal, Renewed,
+        StoreError, answered,
     },
 };
 use chrono::{DateTime, Utc};
@@ -35,8 +35,6 @@ const PURGE_INTERVAL: Duration = Duration::from_mins(1);
 const FIRST_PURGE: Duration = Duration::from_secs(3);
 /// Rows that one purge deletes at most, so that its transaction stays short.
 const PURGE_BATCH: u32 = 1_000;
-/// How long the database may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a stopping relay tries to take its announcement back.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -186,17 +184,6 @@ fn due_purges(retention: &Retention) -> impl Iterator<Item = (Finished, Duration
     let resolved = retention.resolved.map(|age| (Finished::Resolved, age));
     let history = retention.history.map(|age| (Finished::History, age));
     [dispatched, resolved, history].into_iter().flatten()
-}
-
-/// What the store answers, unless it takes too long: one call that hangs must not end all that goes on beside the loop.
-async fn answered<T>(
-    patience: Duration,
-    asked: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    timeout(patience, asked).await.unwrap_or_else(|_| {
-        let text = format!("the database did not answer in {patience:?}");
-        Err(StoreError::new(StoreErrorKind::Unavailable, text))
-    })
 }
 
 /// Where another relay has other handlers for an event that both know.

@@ -2,7 +2,7 @@
 
 use crate::{
     decide::{AttemptOutcome, Transition},
-    row::ClaimedRow,
+    row::{ClaimedRow, ErrorClass},
     store::StoreError,
 };
 
@@ -16,21 +16,21 @@ pub(crate) fn log_transition(row: &ClaimedRow, transition: &Transition) {
     match transition {
         Transition::Dispatched | Transition::Deleted | Transition::Release => {}
         Transition::Wait { delay, outcome } => {
-            let (class, error) = last(outcome);
+            let (class, error) = why(outcome);
             tracing::debug!(id, %message_id, event, ?delay, class, error, "a row waits");
         }
         Transition::Retry { delay, outcome } => {
-            let (class, error) = last(outcome);
+            let (class, error) = why(outcome);
             tracing::warn!(id, %message_id, event, attempt, ?delay, class, error, "an attempt failed and is tried again");
         }
         Transition::Dead(outcome) => {
-            let (class, error) = last(outcome);
+            let (class, error) = why(outcome);
             tracing::error!(id, %message_id, event, attempt, class, error, "a row is dead and waits for an operator");
         }
     }
 }
 
-fn last(outcome: &AttemptOutcome) -> (&'static str, &str) {
-    let earlier = ("", "refused in an earlier attempt");
-    outcome.last_error.as_ref().map_or(earlier, |(class, error)| (class.as_str(), error.as_str()))
+fn why(outcome: &AttemptOutcome) -> (&'static str, &str) {
+    let (class, error) = outcome.why();
+    (class.map_or("", ErrorClass::as_str), error)
 }

@@ -1,6 +1,7 @@
 //! Errors of a store, by what the relay does about them.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, future::Future, time::Duration};
+use tokio::time::timeout;
 
 /// What to do about a [`StoreError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +48,20 @@ impl StoreError {
     pub fn may_pass(&self) -> bool {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Conflict)
     }
+}
+
+/// How long a database may take to answer what is asked beside the claims.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the store answers, unless it takes too long: one call that hangs must not end whatever asked.
+pub(crate) async fn answered<T>(
+    patience: Duration,
+    asked: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    timeout(patience, asked).await.unwrap_or_else(|_| {
+        let text = format!("the database did not answer in {patience:?}");
+        Err(StoreError::new(StoreErrorKind::Unavailable, text))
+    })
 }
 
 impl fmt::Display for StoreError {

@@ -16,6 +16,7 @@ pub use list::{Contents, ListFilter, ListRequest, ListedAttempt, ListedRow, Page
 pub use operate::{OperateError, OutboxOperator, Replay};
 pub use signals::{BlockedSignals, EventSignals, Signals};
 
+pub(crate) use error::{PATIENCE, answered};
 pub use error::{StoreError, StoreErrorKind};
 
 use crate::{

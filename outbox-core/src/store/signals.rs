@@ -1,6 +1,6 @@
 //! What is late, and why: one look at the whole outbox.
 
-use super::{LiveRelay, PauseEntry};
+use super::{BlockedKey, Cause, LiveRelay, PauseEntry};
 use crate::row::ErrorClass;
 use chrono::{DateTime, Utc};
 use std::{collections::BTreeMap, time::Duration};
@@ -82,6 +82,21 @@ pub struct BlockedSignals {
 }
 
 impl BlockedSignals {
+    /// Counts keys, and the followers that each of them knows of.
+    pub fn of(keys: &[BlockedKey], is_complete: bool) -> Self {
+        let mut blocked = Self { is_complete, ..Self::default() };
+        for key in keys {
+            match key.cause {
+                Cause::Dead => blocked.dead += 1,
+                Cause::Backoff { .. } => blocked.backoff += 1,
+                Cause::Unroutable => blocked.unroutable += 1,
+            }
+            blocked.followers += key.followers;
+            blocked.since = blocked.since.into_iter().chain([key.since]).min();
+        }
+        blocked
+    }
+
     /// How many keys are blocked at least.
     pub fn keys(&self) -> u64 {
         self.dead + self.backoff + self.unroutable

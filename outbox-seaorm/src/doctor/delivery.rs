@@ -4,7 +4,7 @@ use super::{
     Case, Diagnosis, Finding, Found, NotAsked,
     words::{count, list, shell, time},
 };
-use crate::{dialect::ago, sql::Holes};
+use crate::{convert::logical_name, dialect::ago, sql::Holes};
 use chrono::{DateTime, Utc};
 use outbox_core::store::{Cause, EventSignals, OutboxOperator, Pause, Signals};
 use sea_orm::{ConnectionTrait, QueryResult};
@@ -192,11 +192,9 @@ struct Orphan {
 
 impl Orphan {
     fn of(row: &QueryResult) -> Result<Self, NotAsked> {
-        let (name, version): (String, i32) =
-            (row.try_get("", "event_type")?, row.try_get("", "event_version")?);
         Ok(Self {
             id: row.try_get("", "id")?,
-            event: format!("{name}.v{version}"),
+            event: logical_name(row)?,
             relay: row.try_get("", "claimed_by")?,
             expired: row.try_get("", "lease_expires_at")?,
         })

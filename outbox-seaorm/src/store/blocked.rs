@@ -1,7 +1,10 @@
 //! Ordering keys that wait, and for what.
 
 use super::{SeaOrmStore, ordered, signals};
-use crate::{convert::store_error, sql::Holes};
+use crate::{
+    convert::{logical_name, store_error},
+    sql::Holes,
+};
 use chrono::{DateTime, Utc};
 use outbox_core::{
     OutboxStore, RowId, StoreError,
@@ -92,11 +95,6 @@ fn blocked(row: &QueryResult, cause: Cause, since: DateTime<Utc>) -> Result<Bloc
         since,
         followers: 0,
     })
-}
-
-fn logical_name(row: &QueryResult) -> Result<String, DbErr> {
-    let (event, version): (String, i32) = (row.try_get("", "event_type")?, row.try_get("", "event_version")?);
-    Ok(format!("{event}.v{version}"))
 }
 
 async fn followers(store: &SeaOrmStore, key: &BlockedKey) -> Result<u64, DbErr> {

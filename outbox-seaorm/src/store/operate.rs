@@ -17,17 +17,8 @@ use outbox_core::{
 };
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
-/// A locked row that a verb may change.
+/// A locked row that a verb may change: what it needs to know of it.
 struct Locked {
-    tx: DatabaseTransaction,
-    status: Status,
-    replay_of: Option<i64>,
-    progress: Progress,
-    message_id: MessageId,
-}
-
-/// What a verb needs to know of a row.
-struct Seen {
     status: Status,
     replay_of: Option<i64>,
     progress: Progress,
@@ -40,7 +31,7 @@ impl OutboxOperator for SeaOrmStore {
     async fn replay(&self, replay: &Replay<'_>) -> Result<RowId, OperateError> {
         OperateError::check_texts(replay.by, replay.reason)?;
         again(|| async move {
-            let Locked { tx, mut progress, message_id, .. } =
+            let (tx, Locked { mut progress, message_id, .. }) =
                 self.locked(replay.id, None, RowState::replay).await?;
             progress.retain(|_, state| *state == HandlerState::Done && !replay.all_handlers);
             let progress = (!progress.is_empty()).then(|| serde_json::json!(progress).to_string());
@@ -70,7 +61,7 @@ impl OutboxOperator for SeaOrmStore {
     ) -> Result<(), OperateError> {
         OperateError::check_texts(by, reason)?;
         again(|| async move {
-            let Locked { tx, status, replay_of, .. } = self.locked(id, now, RowState::skip).await?;
+            let (tx, Locked { status, replay_of, .. }) = self.locked(id, now, RowState::skip).await?;
             let holes = self
                 .dialect
                 .at(now)
@@ -90,7 +81,7 @@ impl OutboxOperator for SeaOrmStore {
 
     async fn retry_now(&self, id: RowId, now: Option<DateTime<Utc>>) -> Result<(), OperateError> {
         again(|| async move {
-            let Locked { tx, .. } = self.locked(id, now, RowState::retry_now).await?;
+            let (tx, _) = self.locked(id, now, RowState::retry_now).await?;
             let holes = self.dialect.at(now).with("id", id.0);
             self.execute(&tx, self.dialect.retry_now, &holes).await.map_err(failed)?;
             Ok(tx.commit().await.map_err(failed)?)
@@ -100,7 +91,7 @@ impl OutboxOperator for SeaOrmStore {
 
     async fn release(&self, id: RowId, now: Option<DateTime<Utc>>) -> Result<(), OperateError> {
         again(|| async move {
-            let Locked { tx, .. } = self.locked(id, now, RowState::release).await?;
+            let (tx, _) = self.locked(id, now, RowState::release).await?;
             let holes = self
                 .dialect
                 .at(now)
@@ -165,13 +156,10 @@ impl SeaOrmStore {
         id: RowId,
         now: Option<DateTime<Utc>>,
         rule: Rule,
-    ) -> Result<Locked, OperateError> {
+    ) -> Result<(DatabaseTransaction, Locked), OperateError> {
         let tx = self.begin().await.map_err(failed)?;
         match self.permitted(&tx, id, now, rule).await {
-            Ok(seen) => {
-                let Seen { status, replay_of, progress, message_id } = seen;
-                Ok(Locked { tx, status, replay_of, progress, message_id })
-            }
+            Ok(locked) => Ok((tx, locked)),
             Err(refusal) => {
                 // A transaction that is only dropped keeps its lock for a while, and claims pass over the row.
                 tx.rollback().await.map_err(failed)?;
@@ -186,7 +174,7 @@ impl SeaOrmStore {
         id: RowId,
         now: Option<DateTime<Utc>>,
         rule: Rule,
-    ) -> Result<Seen, OperateError> {
+    ) -> Result<Locked, OperateError> {
         let holes = self.dialect.at(now).with("id", id.0);
         // The state is read in a second statement: what it says of other rows must be younger than the lock.
         tx.query_one_raw(self.statement(self.dialect.lock_row, &holes)).await.map_err(failed)?;
@@ -207,7 +195,7 @@ impl SeaOrmStore {
         rule(state).map_err(|problem| OperateError::State { id, status, problem })?;
         let replay_of = row.try_get("", "replay_of").map_err(failed)?;
         let message_id = row.try_get::<uuid::Uuid>("", "message_id").map_err(failed)?.into();
-        Ok(Seen { status, replay_of, progress: progress(&row, id)?, message_id })
+        Ok(Locked { status, replay_of, progress: progress(&row, id)?, message_id })
     }
 
     /// Resolves a dead letter and those that it replays in turn.

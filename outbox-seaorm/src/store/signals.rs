@@ -5,7 +5,7 @@ use crate::{convert::store_error, sql::Hole};
 use chrono::{DateTime, Utc};
 use outbox_core::{
     ErrorClass, OutboxStore, StoreError,
-    store::{BlockedSignals, Cause, Control, EventSignals, Signals},
+    store::{BlockedSignals, Control, EventSignals, Signals},
 };
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 use serde_json::json;
@@ -24,16 +24,7 @@ pub(super) async fn signals(store: &SeaOrmStore, now: Option<DateTime<Utc>>) -> 
     let control = store.control(Some(at)).await?;
     let found: Result<_, DbErr> = async {
         let (keys, is_complete) = blocked::scan(store, &control, MAX_BLOCKED, at).await?;
-        let mut blocked = BlockedSignals::default();
-        blocked.is_complete = is_complete;
-        for key in &keys {
-            match key.cause {
-                Cause::Dead => blocked.dead += 1,
-                Cause::Unroutable => blocked.unroutable += 1,
-                _ => blocked.backoff += 1,
-            }
-            blocked.since = blocked.since.into_iter().chain([key.since]).min();
-        }
+        let mut blocked = BlockedSignals::of(&keys, is_complete);
         let followed: Vec<_> = keys.iter().map(|key| json!({ "k": key.key, "id": key.head.0 })).collect();
         let holes = store.dialect.at(Some(at)).with("keys", json!(followed).to_string());
         let row =

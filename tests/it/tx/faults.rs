@@ -182,6 +182,24 @@ async fn prepare_deadlock(effects: &Effects<'_>) {
     effects.subject.append(&[placed(1), placed(2)]).await;
 }
 
+async fn add(tx: &OutboxTransaction, id: i32) -> Result<(), DbErr> {
+    tx.execute_unprepared(&format!("UPDATE two SET n = n + 1 WHERE id = {id}")).await.map(drop)
+}
+
+/// Locks a row of its own, and goes on for the other's once both have one.
+async fn lock_own(
+    tx: &OutboxTransaction,
+    event: &OrderPlaced,
+    cx: &MessageContext,
+    both_locked: &Barrier,
+) -> Result<(), DbErr> {
+    add(tx, event.order_id).await?;
+    if cx.attempt() == 1 {
+        both_locked.wait().await;
+    }
+    Ok(())
+}
+
 async fn a_deadlock_between_two_handlers_is_tried_again(database: &TestDatabase) {
     if database.backend == Backend::Sqlite {
         return; // One writer cannot deadlock.
@@ -193,13 +211,8 @@ async fn a_deadlock_between_two_handlers_is_tried_again(database: &TestDatabase)
         let both_locked = both_locked.clone();
         async move {
             let tx = tx.begin().await?;
-            let add =
-                async |id| tx.execute_unprepared(&format!("UPDATE two SET n = n + 1 WHERE id = {id}")).await;
-            add(event.order_id).await?;
-            if cx.attempt() == 1 {
-                both_locked.wait().await;
-            }
-            add(3 - event.order_id).await?;
+            lock_own(tx, &event, &cx, &both_locked).await?;
+            add(tx, 3 - event.order_id).await?;
             Fine::Ok(())
         }
     };
@@ -221,13 +234,8 @@ async fn a_deadlock_that_is_passed_over_stores_nothing_by_halves(database: &Test
         let both_locked = both_locked.clone();
         async move {
             let tx = tx.begin().await?;
-            let add =
-                async |id| tx.execute_unprepared(&format!("UPDATE two SET n = n + 1 WHERE id = {id}")).await;
-            add(event.order_id).await?;
-            if cx.attempt() == 1 {
-                both_locked.wait().await;
-            }
-            drop(add(3 - event.order_id).await);
+            lock_own(tx, &event, &cx, &both_locked).await?;
+            drop(add(tx, 3 - event.order_id).await);
             drop(effect(tx, &event, "stubborn").await);
             Fine::Ok(())
         }

@@ -3,7 +3,7 @@
 use super::{MemoryStore, Tables, is_expired};
 use crate::{
     row::{OutboxRow, RowId, Status},
-    store::{BlockedSignals, Cause, Control, EventSignals, Signals},
+    store::{BlockedSignals, Control, EventSignals, Signals},
 };
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +12,7 @@ impl MemoryStore {
     pub(super) fn signals_at(&self, now: DateTime<Utc>, control: Control) -> Signals {
         let tables = self.lock();
         let keys = tables.blocked_keys(now, usize::MAX);
-        let with = |cause: fn(Cause) -> bool| keys.iter().filter(|key| cause(key.cause)).count() as u64;
-        let blocked = BlockedSignals {
-            dead: with(|cause| cause == Cause::Dead),
-            backoff: with(|cause| matches!(cause, Cause::Backoff { .. })),
-            unroutable: with(|cause| cause == Cause::Unroutable),
-            followers: keys.iter().map(|key| key.followers).sum(),
-            since: keys.iter().map(|key| key.since).min(),
-            is_complete: true,
-        };
+        let blocked = BlockedSignals::of(&keys, true);
         let keys = keys.into_iter().map(|key| key.key).collect();
         let events = tables.events(&keys, &control, now);
         Signals::new(now, events, blocked, control)
