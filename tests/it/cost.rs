@@ -2,7 +2,7 @@ use outbox_core::{
     Envelope, ErrorClass, MessageId, OutboxStore, Relay, Router, Status,
     decide::{AttemptOutcome, FailedAttempt, Transition},
     row::Progress,
-    store::{EventSignals, ListFilter, ListRequest, OutboxOperator, Standing},
+    store::{EventSignals, ListFilter, ListRequest, OrderedRequest, OutboxOperator, Standing},
 };
 use outbox_seaorm::SeaOrmStore;
 use outbox_tests::{
@@ -13,7 +13,7 @@ use outbox_tests::{
     statements::Statements,
     subject::{Sql, Subject},
 };
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement, TransactionTrait};
 use std::time::Duration;
 
 for_each_database! {
@@ -23,6 +23,7 @@ for_each_database! {
     rows_that_are_finished_cost_the_signals_nothing,
     a_claim_takes_no_more_than_its_limit_whatever_the_statistics_say,
     rows_that_are_finished_cost_a_list_of_others_nothing,
+    rows_behind_those_of_a_claim_cost_it_nothing,
 }
 
 /// Rows that stand in the way, and pages that may be touched more because of them: an index grows by a level.
@@ -64,7 +65,7 @@ async fn cost(database: &TestDatabase) -> Option<i64> {
 }
 
 /// The pages that a statement touches, which runs for that.
-async fn pages_of(db: &DatabaseConnection, sql: &str) -> i64 {
+async fn pages_of(db: &impl ConnectionTrait, sql: &str) -> i64 {
     let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}");
     let row = db.query_one_raw(Statement::from_string(DbBackend::Postgres, explain)).await.unwrap().unwrap();
     let plan: serde_json::Value = row.try_get_by_index(0).unwrap();
@@ -324,6 +325,69 @@ async fn rows_that_are_finished_cost_a_list_of_others_nothing(database: &TestDat
     db.close().await.unwrap();
 }
 
+async fn rows_behind_those_of_a_claim_cost_it_nothing(database: &TestDatabase) {
+    let few = cost_of_runs(database, 150).await;
+    let many = cost_of_runs(database, 1_500).await;
+    // MySQL walks from key to key through at most ten pages of rows, each of the claim's size and a few.
+    let walk = if database.backend == Backend::MySql { 10 * 620 } else { 0 };
+    assert!(many <= few + few / 10 + walk, "{few} rows are read beside few, {many} beside many");
+}
+
+/// The rows that a claim reads which takes 150 rows of each of four keys. On PostgreSQL in a transaction, because the
+/// first statement of a claim says how the others are planned. SQLite tells its plans only; those are in plans.rs.
+async fn cost_of_runs(database: &TestDatabase, rows_of_key: i32) -> i64 {
+    let subject = Sql::new(database);
+    let rows: Vec<_> = placed_many(4 * rows_of_key).into_iter().enumerate().collect();
+    for part in rows.chunks(1_000) {
+        let keyed = |(n, row): &(usize, Envelope)| row.clone().with_ordering_key(&format!("key-{}", n % 4));
+        store_many(&subject, &part.iter().map(keyed).collect::<Vec<_>>()).await;
+    }
+    vacuum(database).await;
+    analyze(database).await;
+    let mut db = connect(&database.url, 1).await;
+    let statements = Statements::listen(&mut db);
+    let store = SeaOrmStore::new(db.clone());
+    store.check().await.unwrap();
+    let before = rows_read(&db).await;
+    statements.take();
+    let request = OrderedRequest { claim: request(600, at(0)), after: None };
+    let claimed = store.claim_ordered(&request).await.unwrap().claimed.rows;
+    assert_eq!(claimed.len(), 600);
+    let sent = statements.take_filled();
+    let mut cost = rows_read(&db).await - before;
+    mark(&subject, request.claim.token, &claimed, &Transition::Release, at(0)).await;
+    if database.backend == Backend::Postgres {
+        let tx = db.begin().await.unwrap();
+        for sql in sent.iter().filter(|sql| sql.starts_with("SELECT")) {
+            cost += rows_walked(&tx, sql).await;
+        }
+        tx.rollback().await.unwrap();
+    }
+    db.close().await.unwrap();
+    database.db.execute_unprepared("DELETE FROM outbox").await.unwrap();
+    cost
+}
+
+/// The rows of the outbox that a statement on PostgreSQL reads.
+async fn rows_walked(db: &impl ConnectionTrait, sql: &str) -> i64 {
+    fn walked(node: &serde_json::Value) -> i64 {
+        let own = if node["Relation Name"] == "outbox" || node["Index Name"] == "outbox_live_key" {
+            let number = |name: &str| node[name].as_f64().unwrap_or_default();
+            #[allow(clippy::cast_possible_truncation)]
+            let rows =
+                ((number("Actual Rows") + number("Rows Removed by Filter")) * number("Actual Loops")) as i64;
+            rows
+        } else {
+            0
+        };
+        own + node["Plans"].as_array().into_iter().flatten().map(walked).sum::<i64>()
+    }
+    let explain = format!("EXPLAIN (ANALYZE, FORMAT JSON) {sql}");
+    let row = db.query_one_raw(Statement::from_string(DbBackend::Postgres, explain)).await.unwrap().unwrap();
+    let plan: serde_json::Value = row.try_get_by_index(0).unwrap();
+    walked(&plan[0]["Plan"])
+}
+
 /// Whether SQLite walks the table without an index, as a cost that is too high.
 async fn scans(db: &DatabaseConnection, sql: &str) -> i64 {
     let statement = Statement::from_string(DbBackend::Sqlite, format!("EXPLAIN QUERY PLAN {sql}"));
@@ -349,7 +413,7 @@ async fn vacuum(database: &TestDatabase) {
 
 /// As `append`, without asking for the ids.
 async fn store_many(subject: &Sql, envelopes: &[Envelope]) {
-    let tx = sea_orm::TransactionTrait::begin(subject.store().connection()).await.unwrap();
+    let tx = TransactionTrait::begin(subject.store().connection()).await.unwrap();
     outbox_seaorm::Outbox::default().append_envelopes(&tx, envelopes).await.unwrap();
     tx.commit().await.unwrap();
 }

@@ -125,5 +125,8 @@ mod tower;
 /// What a doctor finds, each fault from a fixture, and nothing on a healthy database.
 mod doctor;
 
+/// Plans of all statements, when the statistics are of another time.
+mod plans;
+
 /// The command line, as a process of its own: verbs, refusals, exit codes, JSON, what it must not show.
 mod cli;

@@ -29,6 +29,7 @@ for_each_database! {
     a_dead_row_holds_up_its_key_until_its_replay_is_dispatched,
     an_ordered_event_wakes_the_relay_like_any_other,
     many_rows_of_one_key_take_one_claim,
+    a_backlog_of_few_keys_is_drained_without_a_look_in_between,
 }
 
 fn relay(database: &TestDatabase, router: Router) -> Relay<SeaOrmStore> {
@@ -241,4 +242,18 @@ async fn many_rows_of_one_key_take_one_claim(database: &TestDatabase) {
     assert_eq!(updates("claimed"), 1, "{sent:#?}");
     assert!(updates("dispatched") <= 2, "marks are written together");
     assert_eq!(seen.of(1), (1..=100).collect::<Vec<_>>());
+}
+
+/// Each write of marks lets its keys go on, the last one as well: the next look is in an hour.
+async fn a_backlog_of_few_keys_is_drained_without_a_look_in_between(database: &TestDatabase) {
+    let rows: Vec<_> = (0..900).map(|n| numbered(n % 3, i32::try_from(n / 3).unwrap(), 1)).collect();
+    Sql::new(database).append(&rows).await;
+    let seen = Seen::default();
+    let hour = Duration::from_hours(1);
+    let config = RelayConfig { poll_min: hour, poll_max: hour, ..RelayConfig::default() };
+    let running = Running::start(relay(database, seen.router()).with_config(config));
+    until("all are dispatched", async || database.count("outbox WHERE status = 'dispatched'").await == 900)
+        .await;
+    running.stop().await;
+    assert!((0..3).all(|key| seen.of(key) == (0..300).collect::<Vec<_>>()));
 }

@@ -24,7 +24,16 @@ macro_rules! for_each_database {
 /// For `async fn name(subject: impl Subject)` of the conformance suite: runs it on all four stores.
 #[macro_export]
 macro_rules! for_each_store {
-    ($($module:ident :: $name:ident),+ $(,)?) => { $(
+    ($($module:ident :: $name:ident),+ $(,)?) => {
+        /// All of them one after the other in one database, which is emptied before each.
+        pub(crate) async fn all(subject: &$crate::subject::Sql, empty: impl AsyncFn()) {
+            $(
+                empty().await;
+                Box::pin($crate::conformance::$module::$name(subject)).await;
+            )+
+        }
+
+        $(
         mod $name {
             $crate::for_each_store!(@sql $module, $name, sqlite, Sqlite);
             $crate::for_each_store!(@sql $module, $name, postgres, Postgres);

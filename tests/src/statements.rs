@@ -1,7 +1,10 @@
 //! Counts the statements that a connection sends.
 
 use sea_orm::DatabaseConnection;
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 /// The statements of one pool, in order. BEGIN, COMMIT and savepoints are not among them.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +37,16 @@ impl Statements {
     /// As [`take`](Self::take).
     pub fn take_filled(&self) -> Vec<String> {
         self.take_both().into_iter().map(|(_, filled)| filled).collect()
+    }
+
+    /// Forgets what was heard and returns one filled statement of each text.
+    ///
+    /// # Panics
+    ///
+    /// As [`take`](Self::take).
+    pub fn take_each(&self) -> Vec<String> {
+        let each: BTreeMap<_, _> = self.take_both().into_iter().collect();
+        each.into_values().collect()
     }
 
     fn take_both(&self) -> Vec<(String, String)> {

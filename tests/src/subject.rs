@@ -1,6 +1,6 @@
 //! What the conformance suite needs beside the store itself: committed rows, and a look at them.
 
-use crate::database::TestDatabase;
+use crate::{database::TestDatabase, statements::Statements};
 use outbox_core::{
     Envelope, OutboxRow, OutboxStore, RowId,
     decide::FailedAttempt,
@@ -71,6 +71,13 @@ impl Sql {
     /// The store of a test's database.
     pub fn new(database: &TestDatabase) -> Self {
         Self { store: SeaOrmStore::new(database.db.clone()), db: database.db.clone() }
+    }
+
+    /// The same, heard by these statements as far as the store sends them.
+    pub async fn heard(database: &TestDatabase) -> (Self, Statements) {
+        let mut db = database.connect().await;
+        let statements = Statements::listen(&mut db);
+        (Self { store: SeaOrmStore::new(db), db: database.db.clone() }, statements)
     }
 
     async fn query(&self, sql: &str) -> Vec<sea_orm::QueryResult> {

@@ -11,11 +11,12 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayConfig {
     /// Shown to operators as the owner of a claim, and how relays of a table know each other: each has its own. Default:
-    /// host name, process id, and a number.
+    /// host name, process id, a number, and four random digits: containers may share the former.
     pub name: String,
     /// Rows claimed at once, and the most that this relay holds, but for those whose marks are just being written; 1 to
-    /// 1,000, default 100. While handlers are faster than claims, three claims are made side by side, or one of five
-    /// times as many ordered rows, and the relay holds as many. Memory is bounded by that times the payload.
+    /// 1,000, default 100. While handlers are faster than claims, three claims are made side by side, or one of up to
+    /// twenty times as many ordered rows, and the relay holds as many; but no more than 8 MiB of payload by the largest of
+    /// the claim before, unless a batch holds more. So memory is bounded by 8 MiB and a few times a batch's payload.
     pub batch_size: u32,
     /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease; one that
     /// has waited for half of it is given back, with its attempt.
@@ -85,7 +86,8 @@ fn default_name() -> String {
     let host = host.unwrap_or_default();
     let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or("relay");
     let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("{}:{}:{number}", host.chars().take(100).collect::<String>(), std::process::id())
+    let (host, random) = (host.chars().take(100).collect::<String>(), fastrand::u16(..));
+    format!("{host}:{}:{number}:{random:04x}", std::process::id())
 }
 
 /// Everything that is wrong with a [`RelayConfig`].

@@ -1,35 +1,30 @@
 //! The parts of a pass: claim, run, collect, mark. The loop that orders them is in the parent module.
 
+mod claiming;
+
 use super::{
     config::RelayConfig,
     expired::Expired,
     health::RelayHealth,
-    hunger::{CLAIMS_AT_ONCE, Hunger, MORE_IN_ORDER},
+    hunger::Hunger,
     in_flight::{Ended, Ending, InFlight, Place},
     keeper::Keeper,
     log::{log_failure, log_transition},
     marks::{Marks, Written},
     order::Order,
     outage::Outage,
-    pace::Found,
     report::PassReport,
 };
 use crate::{
     decide::{Transition, decide, decide_unreadable},
     observe::{Observed, Observers, RowEnd},
-    router::{Claimable, Gates, Router},
+    router::{Gates, Router},
     row::{ClaimedRow, LeaseToken, UnreadableRow},
-    store::{
-        ClaimRequest, Claimed, Mark, OrderedClaim, OrderedRequest, OutboxStore, Route, StoreError, TakeOver,
-    },
+    store::{Mark, OutboxStore, Route, StoreError, TakeOver},
 };
 use chrono::{DateTime, Utc};
-use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep_until, timeout_at},
-};
-use tracing::Instrument;
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long a stopping relay tries to write its last marks; the leases free the rows otherwise.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
@@ -68,8 +63,8 @@ impl<S: OutboxStore> Engine<S> {
             observers: keeper.observers.clone(),
             expired: Expired::new(config.lease),
             order: Order::default(),
-            hunger: Hunger::default(),
-            ordered_hunger: Hunger::default(),
+            hunger: Hunger::unordered(),
+            ordered_hunger: Hunger::ordered(),
             store: keeper.store.clone(),
             router: keeper.router.clone(),
             gates: keeper.gates.clone(),
@@ -111,145 +106,6 @@ impl<S: OutboxStore> Engine<S> {
             && self.owned() * 2 <= self.config.batch_size as usize
     }
 
-    pub(crate) async fn claim(&mut self) -> Found {
-        if !self.outage.may_try() {
-            return Found::Failure;
-        }
-        let span = tracing::debug_span!("outbox.claim", relay = self.config.name);
-        let found = self.try_claim().instrument(span).await;
-        self.noted("claim", found).unwrap_or(Found::Failure)
-    }
-
-    async fn try_claim(&mut self) -> Result<Found, StoreError> {
-        let Claimable { routes, probes } = self.gates.claimable(&self.router);
-        // One row tells whether what was down is up again; the others follow then.
-        if !probes.is_empty() {
-            if self.claim_both_kinds(1, &probes).await? > 0 {
-                return Ok(Found::Full);
-            }
-            self.gates.no_probe(&self.router, &probes);
-        }
-        if routes.is_empty() {
-            return Ok(Found::Nothing);
-        }
-        let room = (self.config.batch_size as usize).saturating_sub(self.owned());
-        let claimed = self.claim_both_kinds(room, &routes).await?;
-        self.expired.claimed();
-        Ok(match claimed {
-            claimed if claimed >= room || self.order.has_more() => Found::Full,
-            0 => Found::Nothing,
-            _ => Found::Some,
-        })
-    }
-
-    /// In turn, so that a backlog of one kind does not hold up the other.
-    async fn claim_both_kinds(&mut self, room: usize, routes: &[Route]) -> Result<usize, StoreError> {
-        let token = LeaseToken::new();
-        let mut claimed = 0;
-        for ordered in self.order.both_kinds() {
-            let limit = u32::try_from(room.saturating_sub(claimed)).unwrap_or(u32::MAX);
-            if limit > 0 {
-                claimed += if ordered {
-                    self.claim_ordered(token, limit, routes).await?
-                } else {
-                    self.claim_unordered(token, limit, routes).await?
-                };
-            }
-        }
-        Ok(claimed)
-    }
-
-    async fn claim_unordered(
-        &mut self,
-        token: LeaseToken,
-        limit: u32,
-        routes: &[Route],
-    ) -> Result<usize, StoreError> {
-        let asked = crate::clock::now();
-        if self.hunger.is_starved() && limit > 1 && self.store.claims_at_once() {
-            return self.claim_at_once(limit, routes).await;
-        }
-        let claimed = self.store.claim(&self.request(token, limit, routes)).await?;
-        let rows = claimed.rows.len();
-        // A probe of one row says nothing.
-        self.hunger.answered(limit > 1 && rows >= limit as usize, self.in_flight.is_starved());
-        Ok(self.take(claimed, token, asked))
-    }
-
-    /// Claims side by side, because the handlers of one are done before the next one is answered.
-    async fn claim_at_once(&mut self, limit: u32, routes: &[Route]) -> Result<usize, StoreError> {
-        let asked = crate::clock::now();
-        let tokens: [LeaseToken; CLAIMS_AT_ONCE] = std::array::from_fn(|_| LeaseToken::new());
-        let requests = tokens.map(|token| self.request(token, limit, routes));
-        let [first, second, third] = &requests;
-        let claims = tokio::join!(self.store.claim(first), self.store.claim(second), self.store.claim(third));
-        let nothing_runs = self.in_flight.is_starved();
-        let (mut count, mut failed) = (0, None);
-        for (token, claimed) in tokens.into_iter().zip(<[_; CLAIMS_AT_ONCE]>::from(claims)) {
-            match claimed {
-                Ok(claimed) => count += self.take(claimed, token, asked),
-                // What the others have claimed is handled all the same.
-                Err(error) => failed = Some(error),
-            }
-        }
-        self.hunger.answered(count >= CLAIMS_AT_ONCE * limit as usize, nothing_runs);
-        failed.map_or(Ok(count), Err)
-    }
-
-    async fn claim_ordered(
-        &mut self,
-        token: LeaseToken,
-        limit: u32,
-        routes: &[Route],
-    ) -> Result<usize, StoreError> {
-        let asked = crate::clock::now();
-        // One claim of many keys costs as many statements as one of few; side by side they would wait for each other's
-        // lanes.
-        let is_starved = self.ordered_hunger.is_starved() && limit > 1 && self.store.claims_at_once();
-        let more = if is_starved { limit * MORE_IN_ORDER } else { limit };
-        let claim = self.request(token, more, routes);
-        let request = OrderedRequest { claim, after: self.order.after() };
-        let OrderedClaim { claimed, next, expired } = self.store.claim_ordered(&request).await?;
-        self.order.claimed(next, expired);
-        // Of few keys some are still in flight, so more than a batch is full.
-        let is_full = limit > 1 && claimed.rows.len() >= limit as usize;
-        self.ordered_hunger.answered(is_full, self.in_flight.is_starved());
-        Ok(self.take(claimed, token, asked))
-    }
-
-    /// Rows of one ordering key run one after the other, as long as each is dispatched.
-    fn take(&mut self, claimed: Claimed, token: LeaseToken, asked: std::time::Instant) -> usize {
-        let Claimed { rows, unreadable } = claimed;
-        let count = rows.len() + unreadable.len();
-        self.observers.tell(&Observed::Claimed { rows: count as u64, took: asked.elapsed() });
-        self.report.claimed += count as u64;
-        for row in &unreadable {
-            self.fail_unreadable(row, token);
-        }
-        let mut last_of_key = HashMap::new();
-        for row in rows {
-            let mut place = Place::default();
-            if let Some(key) = &row.envelope.ordering_key {
-                let (next, done) = oneshot::channel();
-                place = Place { previous: last_of_key.insert(key.clone(), done), next: Some(next) };
-            }
-            self.start(row, token, asked, place);
-        }
-        count
-    }
-
-    fn request<'a>(&'a self, token: LeaseToken, limit: u32, routes: &'a [Route]) -> ClaimRequest<'a> {
-        ClaimRequest {
-            claimed_by: &self.config.name,
-            token,
-            lease: self.config.lease,
-            limit,
-            routes,
-            proceed: self.router.proceed(),
-            now: self.now,
-        }
-    }
-
     /// The lease is counted from before the claim was sent, so ours ends no later than the database's.
     fn start(&mut self, row: ClaimedRow, token: LeaseToken, asked: std::time::Instant, place: Place) {
         self.in_flight.start(&self.router, row, token, asked + self.config.lease, place);
@@ -284,9 +140,7 @@ impl<S: OutboxStore> Engine<S> {
 
     pub(crate) fn settle(&mut self, ended: Ended) {
         let Ended { row, token, ending } = ended;
-        if row.envelope.ordering_key.is_some() {
-            self.order.ended();
-        }
+        let of_key = row.envelope.ordering_key.is_some();
         let transition = match ending {
             Ending::Reported(reports) => match decide(&row, &reports, &self.config.retry, fastrand::f64()) {
                 Transition::Dispatched if self.config.retention.dispatched.is_none() => Transition::Deleted,
@@ -305,7 +159,7 @@ impl<S: OutboxStore> Engine<S> {
         };
         log_transition(&row, &transition);
         let end = (!self.observers.is_empty()).then(|| RowEnd::of(&row, &transition));
-        self.decided(Mark { id: row.id, token, transition, replay_of: row.replay_of }, end);
+        self.decided(Mark { id: row.id, token, transition, replay_of: row.replay_of }, end, of_key);
     }
 
     fn fail_unreadable(&mut self, row: &UnreadableRow, token: LeaseToken) {
@@ -317,12 +171,12 @@ impl<S: OutboxStore> Engine<S> {
             "a claimed row cannot be read"
         );
         let end = (!self.observers.is_empty()).then(|| RowEnd::of_unreadable(row, &transition));
-        self.decided(Mark { id: row.id, token, transition, replay_of: None }, end);
+        self.decided(Mark { id: row.id, token, transition, replay_of: None }, end, false);
     }
 
-    fn decided(&mut self, mark: Mark, end: Option<RowEnd>) {
+    fn decided(&mut self, mark: Mark, end: Option<RowEnd>, of_key: bool) {
         self.report.decided(&mark.transition);
-        self.marks.push(mark, end);
+        self.marks.push(mark, end, of_key);
     }
 
     /// Whether marks are to be written without waiting for more.
@@ -351,7 +205,7 @@ impl<S: OutboxStore> Engine<S> {
                 "leases were lost before their rows could be marked: another relay owns or has finished them"
             );
         }
-        self.noted("mark", written.error.map_or(Ok(()), Err)).is_some() && self.order.goes_on()
+        self.noted("mark", written.error.map_or(Ok(()), Err)).is_some() && written.of_keys
     }
 
     /// Looks for a row with an expired lease. It runs alone, so while others run it is only noted that one waits.

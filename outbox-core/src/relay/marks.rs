@@ -29,6 +29,8 @@ const MAX_WRITES: usize = 4;
 struct Waiting {
     mark: Mark,
     sent: u32,
+    /// Whether others of its key wait for it.
+    of_key: bool,
     /// What observers are told once it is written.
     end: Option<RowEnd>,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Written {
     pub(crate) error: Option<StoreError>,
     /// What was certainly written, for observers.
     pub(crate) ended: Vec<RowEnd>,
+    /// Whether rows of keys were among them, so that their keys may go on.
+    pub(crate) of_keys: bool,
     again: Vec<Waiting>,
 }
 
@@ -61,11 +65,11 @@ impl<S: OutboxStore> Marks<S> {
         Self { store, now, batch, waiting, flush_at: Instant::now(), writes }
     }
 
-    pub(crate) fn push(&mut self, mark: Mark, end: Option<RowEnd>) {
+    pub(crate) fn push(&mut self, mark: Mark, end: Option<RowEnd>, of_key: bool) {
         if self.waiting.is_empty() {
             self.flush_at = Instant::now() + DELAY;
         }
-        self.waiting.push(Waiting { mark, sent: 0, end });
+        self.waiting.push(Waiting { mark, sent: 0, of_key, end });
     }
 
     /// Marks that wait; those that are being written are not counted.
@@ -111,7 +115,9 @@ impl<S: OutboxStore> Marks<S> {
             let (store, now) = (self.store.clone(), self.now);
             let marks = std::mem::take(&mut self.waiting);
             let span = tracing::debug_span!("outbox.mark", rows = marks.len());
-            self.writes.spawn(async move { written(&*store, marks, now).await }.instrument(span));
+            let of_keys = marks.iter().any(|waiting| waiting.of_key);
+            let write = async move { Written { of_keys, ..written(&*store, marks, now).await } };
+            self.writes.spawn(write.instrument(span));
         }
     }
 

@@ -10,8 +10,6 @@ pub(crate) struct Order {
     /// Keys that wait for a row whose lease has expired.
     expired: Vec<String>,
     ordered_first: bool,
-    /// Whether rows have ended since the last marks were written, so that their keys go on once they are marked.
-    ended: bool,
 }
 
 impl Order {
@@ -33,16 +31,6 @@ impl Order {
                 self.expired.push(key);
             }
         }
-    }
-
-    /// A row with a key has ended.
-    pub(crate) fn ended(&mut self) {
-        self.ended = true;
-    }
-
-    /// Whether keys may go on, now that marks were written.
-    pub(crate) fn goes_on(&mut self) -> bool {
-        std::mem::take(&mut self.ended)
     }
 
     /// Whether keys are left that the last claim has not looked at.
