@@ -34,9 +34,16 @@ pub struct OrderPlaced {
 impl OrderPlaced {
     /// An order by its number.
     pub fn numbered(order_id: u64) -> Self {
-        Self { order_id, note: "x".repeat(70) }
+        Self::noted(order_id, NOTE)
+    }
+
+    fn noted(order_id: u64, note: usize) -> Self {
+        Self { order_id, note: "x".repeat(note) }
     }
 }
+
+/// Letters of a note that make about 100 bytes of JSON.
+const NOTE: usize = 70;
 
 /// The rows that a relay finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +78,13 @@ impl Backlog {
 
 /// Connects and makes the tables anew.
 pub async fn connect(url: &str) -> DatabaseConnection {
+    connect_with(url, 20).await
+}
+
+/// The same, with so many connections at most.
+pub async fn connect_with(url: &str, connections: u32) -> DatabaseConnection {
     let mut options = ConnectOptions::new(url);
-    options.max_connections(20).sqlx_logging(false);
+    options.max_connections(connections).sqlx_logging(false);
     let db = Database::connect(options).await.expect("a database");
     if db.get_database_backend() == DbBackend::Sqlite {
         db.execute_unprepared("PRAGMA journal_mode = WAL").await.expect("WAL");
@@ -83,6 +95,11 @@ pub async fn connect(url: &str) -> DatabaseConnection {
 
 /// Empties the outbox and fills it with this backlog.
 pub async fn fill(db: &DatabaseConnection, backlog: Backlog, rows: usize) {
+    fill_with(db, backlog, rows, NOTE).await;
+}
+
+/// The same, with notes of so many letters.
+pub async fn fill_with(db: &DatabaseConnection, backlog: Backlog, rows: usize, note: usize) {
     let empty: &[&str] = match db.get_database_backend() {
         DbBackend::Postgres => &["TRUNCATE outbox, outbox_attempts, outbox_keys"],
         DbBackend::MySql => &["TRUNCATE outbox", "TRUNCATE outbox_attempts", "TRUNCATE outbox_keys"],
@@ -91,13 +108,7 @@ pub async fn fill(db: &DatabaseConnection, backlog: Backlog, rows: usize) {
     for sql in empty {
         db.execute_unprepared(sql).await.expect("an empty table");
     }
-    let all: Vec<usize> = (0..rows).collect();
-    for part in all.chunks(1_000) {
-        let envelopes: Vec<_> = part.iter().map(|row| envelope(backlog, *row)).collect();
-        let tx = db.begin().await.expect("a transaction");
-        Outbox::default().append_envelopes(&tx, &envelopes).await.expect("rows");
-        tx.commit().await.expect("a commit");
-    }
+    append(db, backlog, rows, note).await;
     if backlog == Backlog::BlockedHead {
         let now =
             if db.get_database_backend() == DbBackend::Sqlite { "created_at" } else { "CURRENT_TIMESTAMP" };
@@ -107,6 +118,22 @@ pub async fn fill(db: &DatabaseConnection, backlog: Backlog, rows: usize) {
         );
         db.execute_unprepared(&blocked).await.expect("a dead row");
     }
+    analyze(db).await;
+}
+
+/// Adds so many rows to what is there, with notes of so many letters.
+pub async fn append(db: &DatabaseConnection, backlog: Backlog, rows: usize, note: usize) {
+    let all: Vec<usize> = (0..rows).collect();
+    // A transaction of at most some megabytes.
+    for part in all.chunks((1_000_000 / (note + 1)).clamp(10, 1_000)) {
+        let envelopes: Vec<_> = part.iter().map(|row| envelope(backlog, *row, note)).collect();
+        let tx = db.begin().await.expect("a transaction");
+        Outbox::default().append_envelopes(&tx, &envelopes).await.expect("rows");
+        tx.commit().await.expect("a commit");
+    }
+}
+
+async fn analyze(db: &DatabaseConnection) {
     let analyze: &[&str] = match db.get_database_backend() {
         DbBackend::Postgres => &["VACUUM ANALYZE outbox", "CHECKPOINT"],
         DbBackend::MySql => &["ANALYZE TABLE outbox"],
@@ -118,8 +145,8 @@ pub async fn fill(db: &DatabaseConnection, backlog: Backlog, rows: usize) {
     }
 }
 
-fn envelope(backlog: Backlog, row: usize) -> Envelope {
-    let event = OrderPlaced::numbered(row as u64);
+fn envelope(backlog: Backlog, row: usize, note: usize) -> Envelope {
+    let event = OrderPlaced::noted(row as u64, note);
     let envelope = Envelope::new(&event).expect("a small event");
     backlog.key(row).map_or(envelope.clone(), |key| envelope.with_ordering_key(&key))
 }
