@@ -1,11 +1,18 @@
 //! The product as a subject of the comparison: a program that is called as those of the peers.
 
-use crate::{OrderPlaced, peers::Times, raw::rate};
-use outbox_core::{HandlerError, Relay, RelayConfig, Router};
-use outbox_seaorm::{Aggregate, EventBuffer, SeaOrmStore, TableNames, notify};
+use crate::{
+    OrderPlaced,
+    peers::{KEYS, Load, Sink},
+    raw::rate,
+};
+use outbox_core::{Envelope, HandlerError, Relay, RelayConfig, Router, wake};
+use outbox_seaorm::{Aggregate, EventBuffer, Outbox, SeaOrmStore, TableNames, notify};
 use sea_orm::{ActiveModelTrait, DatabaseConnection, Set, TransactionTrait};
-use std::{sync::Arc, time::Duration};
-use tokio::time::{MissedTickBehavior, interval};
+use std::sync::Arc;
+use tokio::{
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval},
+};
 
 /// Business rows.
 pub mod orders {
@@ -39,6 +46,8 @@ pub struct Order {
 pub enum Saved {
     /// An aggregate with so many events.
     Events(u64),
+    /// An aggregate with an event that has one of a hundred ordering keys.
+    Keyed,
     /// A business row in a transaction, by SeaORM alone.
     RowAlone,
 }
@@ -52,6 +61,15 @@ async fn save(db: &DatabaseConnection, number: u64, saved: Saved) {
                 order.raise(OrderPlaced::numbered(number));
             }
             order.save(db).await.expect("a save");
+        }
+        Saved::Keyed => {
+            let tx = db.begin().await.expect("a transaction");
+            row.insert(&tx).await.expect("a row");
+            let envelope = Envelope::new(&OrderPlaced::numbered(number)).expect("a small event");
+            let envelope = envelope.with_ordering_key(&format!("key-{}", number % KEYS));
+            Outbox::default().append_envelopes(&tx, &[envelope]).await.expect("an event");
+            tx.commit().await.expect("a commit");
+            wake::committed();
         }
         Saved::RowAlone => {
             let tx = db.begin().await.expect("a transaction");
@@ -79,33 +97,44 @@ pub async fn enqueue(db: &DatabaseConnection, count: u64, producers: u64, saved:
     rate(usize::try_from(count).unwrap_or(usize::MAX), started.elapsed())
 }
 
-/// A relay that notes when each event is handled, until the future is dropped.
-pub async fn relay(db: &DatabaseConnection, times: Arc<Times>) {
+/// A relay that gives all events to this sink, until the future is dropped.
+pub async fn relay(db: &DatabaseConnection, sink: Arc<Sink>, config: RelayConfig) {
     let note = move |event: OrderPlaced| {
-        times.handled(event.order_id);
-        async { Ok::<(), HandlerError>(()) }
+        let sink = sink.clone();
+        async move {
+            let pause = sink.pause(event.order_id);
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            if sink.handled(event.order_id) {
+                Ok(())
+            } else {
+                Err(HandlerError::transient("it always fails"))
+            }
+        }
     };
     let router = Router::builder().on("bench.note", note).build().expect("a router");
-    let config = RelayConfig { name: "bench-latency".to_owned(), ..RelayConfig::default() };
     let relay = Relay::new(SeaOrmStore::new(db.clone()), router).with_config(config);
     relay.run(std::future::pending()).await.expect("a relay");
 }
 
 /// Saves at a steady rate; each commit is noted by `committed`.
-pub async fn produce(db: &DatabaseConnection, rate: u64, seconds: u64, committed: impl Fn(u64)) {
-    let mut tick = interval(Duration::from_secs(1) / u32::try_from(rate).unwrap_or(1));
+pub async fn produce(db: &DatabaseConnection, load: Load, saved: Saved, committed: impl Fn(u64)) {
+    let mut tick = interval(load.pause());
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for number in 0..rate * seconds {
+    for number in 0..load.events() {
         tick.tick().await;
-        save(db, number, Saved::Events(1)).await;
+        save(db, number, saved).await;
         committed(number);
     }
 }
 
 /// Tells other processes of the commits of this one, in the background.
-pub fn tell(db: &DatabaseConnection) {
+pub fn tell(db: &DatabaseConnection) -> JoinHandle<()> {
     let db = db.clone();
-    tokio::spawn(async move { notify::tell(&db, TableNames::new()).await });
+    tokio::spawn(async move {
+        notify::tell(&db, TableNames::new()).await.expect("PostgreSQL");
+    })
 }
 
 /// Hears what other processes tell, in the background.

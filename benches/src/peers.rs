@@ -1,48 +1,235 @@
-//! How the programs of a comparison are called, and how they answer; `peers/common.rs` says the same for the peers.
+//! How the programs of a comparison are called, and how they answer. The programs of the peers have this file as a
+//! module of theirs, so it needs nothing but the standard library.
 //!
-//! `PROGRAM enqueue N` · `PROGRAM drain N WORKERS` · `PROGRAM latency RATE SECONDS`, with `DATABASE_URL`. A program says
-//! `ready` when everything is prepared, waits for a line, does what is measured and says `rate X` (or `seconds X`) or
-//! `p50 X p99 Y` (milliseconds).
+//! With `DATABASE_URL`:
+//!
+//! | arguments | is to | answers |
+//! | --- | --- | --- |
+//! | `enqueue N` | save so many business rows, each with an event | `rate` |
+//! | `drain N WORKERS` | handle a backlog of so many with so many workers | `rate` |
+//! | `order N WORKERS` | the same, spread over a hundred keys | `rate inversions` |
+//! | `latency RATE SECONDS TROUBLE` | save so many a second and handle them meanwhile | `p50 p99 dead` |
+//! | `fill N` | store a backlog and end | |
+//! | `work N` | handle what is there, saying the number of each event, until it is killed | |
+//!
+//! A program says `ready` when everything is prepared, waits for a line, and does what is measured. It answers
+//! `answer NAME X NAME Y`, or `cannot` and why.
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
 use std::{
     io::{BufRead, Write},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
+/// Connections of a pool.
+pub const POOL: u32 = 20;
 /// Producers that save side by side.
 pub const PRODUCERS: u64 = 4;
+/// Rows of a batch.
+pub const BATCH: u32 = 100;
+/// Ordering keys; the event with number n has key n modulo this.
+pub const KEYS: u64 = 100;
+/// How long a worker owns what it has claimed when it is to be killed.
+pub const LEASE: Duration = Duration::from_secs(3);
+/// Attempts until a row is dead, and the wait after the first of them.
+pub const ATTEMPTS: u32 = 3;
+/// The wait after the first failed attempt.
+pub const BACKOFF: Duration = Duration::from_millis(200);
 
 /// What a program is to do.
 #[derive(Clone, Copy, Debug)]
 pub enum Command {
     /// Save so many business rows, each with an event.
     Enqueue(u64),
-    /// Handle a backlog of so many with so many relays.
+    /// Handle a backlog of so many with so many workers.
     Drain(u64, usize),
-    /// Save so many a second for so many seconds, and handle them meanwhile.
-    Latency(u64, u64),
+    /// The same in the order of each key.
+    Order(u64, usize),
+    /// Save at a steady rate, and handle meanwhile.
+    Latency(Load),
+    /// Store a backlog of so many.
+    Fill(u64),
+    /// Handle a backlog of so many until killed.
+    Work(u64),
+}
+
+/// A steady rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Events a second.
+    pub rate: u64,
+    /// For so long.
+    pub seconds: u64,
+    /// What is wrong with one event in a hundred.
+    pub trouble: Trouble,
+}
+
+/// What is wrong with one event in a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    None,
+    /// Their handler fails every time.
+    Fails,
+    /// Their handler sleeps until all is over.
+    Sleeps,
+}
+
+impl Load {
+    /// How many there will be.
+    pub fn events(self) -> u64 {
+        self.rate * self.seconds
+    }
+
+    /// The pause between two events.
+    pub fn pause(self) -> Duration {
+        Duration::from_secs(1) / u32::try_from(self.rate).expect("a rate")
+    }
+}
+
+impl Command {
+    /// How many events it is about.
+    pub fn events(self) -> u64 {
+        match self {
+            Self::Enqueue(n) | Self::Drain(n, _) | Self::Order(n, _) | Self::Fill(n) | Self::Work(n) => n,
+            Self::Latency(load) => load.events(),
+        }
+    }
 }
 
 /// What the arguments ask for.
 pub fn command(arguments: &[String]) -> Command {
     let number = |n: usize| arguments[n].parse().expect("a number");
+    let workers = || usize::try_from(number(2)).expect("a few");
     match arguments[0].as_str() {
         "enqueue" => Command::Enqueue(number(1)),
-        "drain" => Command::Drain(number(1), usize::try_from(number(2)).expect("a few")),
-        "latency" => Command::Latency(number(1), number(2)),
+        "drain" => Command::Drain(number(1), workers()),
+        "order" => Command::Order(number(1), workers()),
+        "fill" => Command::Fill(number(1)),
+        "work" => Command::Work(number(1)),
+        "latency" => {
+            let trouble = match arguments[3].as_str() {
+                "none" => Trouble::None,
+                "fails" => Trouble::Fails,
+                "sleeps" => Trouble::Sleeps,
+                other => panic!("{other} is no trouble"),
+            };
+            Command::Latency(Load { rate: number(1), seconds: number(2), trouble })
+        }
         other => panic!("{other} is no command"),
     }
 }
 
 /// Everything is prepared; measured is what follows.
-pub fn ready() {
-    println!("ready");
-    std::io::stdout().flush().expect("somebody listens");
+pub fn ready() -> Instant {
+    say("ready");
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).expect("a line");
+    Instant::now()
+}
+
+/// Answers.
+pub fn answer(values: &[(&str, f64)]) {
+    let words: Vec<_> = values.iter().map(|(name, value)| format!(" {name} {value}")).collect();
+    say(&format!("answer{}", words.concat()));
+}
+
+/// Answers how many were done a second since then.
+pub fn took(events: u64, started: Instant) {
+    answer(&[("rate", events as f64 / started.elapsed().as_secs_f64())]);
+}
+
+/// Says that this subject cannot do it, and why.
+pub fn cannot(why: &str) {
+    say(&format!("cannot {why}"));
+}
+
+fn say(line: &str) {
+    println!("{line}");
+    std::io::stdout().flush().expect("somebody listens");
+}
+
+/// What becomes of the events that a handler gets.
+#[derive(Debug)]
+pub enum Sink {
+    /// When each was committed and handled.
+    Times(Times, Load),
+    /// Whether each came after those of its key before it.
+    Order(Order),
+    /// Its number is said, which outlives this process.
+    Lines,
+}
+
+impl Sink {
+    /// What that command needs.
+    pub fn of(command: Command) -> Self {
+        match command {
+            Command::Latency(load) => Self::Times(Times::new(load.events()), load),
+            Command::Order(..) => Self::Order(Order::default()),
+            Command::Work(_) | Command::Fill(_) => Self::Lines,
+            Command::Enqueue(n) | Command::Drain(n, _) => {
+                Self::Times(Times::new(n), Load { rate: n, seconds: 1, trouble: Trouble::None })
+            }
+        }
+    }
+
+    /// How long the handler of this event takes. One that is to be killed is slow enough to be in the middle of a batch.
+    pub fn pause(&self, event: u64) -> Duration {
+        match self {
+            Self::Times(_, load) if load.trouble == Trouble::Sleeps && is_troubled(event) => {
+                Duration::from_secs(load.seconds + 60)
+            }
+            Self::Times(..) | Self::Order(_) => Duration::ZERO,
+            Self::Lines => Duration::from_millis(1),
+        }
+    }
+
+    /// The event has come to its handler, which is to fail when this is false.
+    pub fn handled(&self, event: u64) -> bool {
+        match self {
+            Self::Times(_, load) if load.trouble == Trouble::Fails && is_troubled(event) => return false,
+            Self::Times(times, _) => times.handled(event),
+            Self::Order(order) => order.handled(event),
+            Self::Lines => say(&format!("event {event}")),
+        }
+        true
+    }
+
+    /// Whether so many are handled; those whose handler does not succeed aside.
+    pub fn is_done(&self, events: u64) -> bool {
+        match self {
+            Self::Times(times, load) => times.all_handled(load.trouble != Trouble::None),
+            Self::Order(order) => order.handled.load(Relaxed) >= events,
+            Self::Lines => false,
+        }
+    }
+
+    /// The times, where times are taken.
+    pub fn times(&self) -> Option<&Times> {
+        if let Self::Times(times, _) = self { Some(times) } else { None }
+    }
+
+    /// Answers what came of it.
+    pub fn tell(&self, command: Command, started: Instant, dead: u64) {
+        let rate = command.events() as f64 / started.elapsed().as_secs_f64();
+        match (self, command) {
+            (Self::Times(times, load), Command::Latency(_)) => {
+                let [p50, p99] = times.percentiles(load.trouble != Trouble::None);
+                answer(&[("p50", p50), ("p99", p99), ("dead", dead as f64)]);
+            }
+            (Self::Order(order), _) => {
+                answer(&[("rate", rate), ("inversions", order.inversions() as f64)]);
+            }
+            _ => answer(&[("rate", rate)]),
+        }
+    }
+}
+
+/// One in a hundred, and all of one key.
+pub fn is_troubled(event: u64) -> bool {
+    event.is_multiple_of(KEYS)
 }
 
 /// When each event was committed and handled.
@@ -82,18 +269,53 @@ impl Times {
         }
     }
 
-    /// Whether every event is handled.
-    pub fn all_handled(&self) -> bool {
-        self.handled.iter().all(|time| time.load(Relaxed) > 0)
+    fn counted(&self, healthy: bool) -> impl Iterator<Item = (&AtomicU64, &AtomicU64)> {
+        let pairs = (0_u64..).zip(self.committed.iter().zip(&self.handled));
+        pairs.filter(move |(event, _)| !healthy || !is_troubled(*event)).map(|(_, pair)| pair)
     }
 
-    /// Tells the percentiles. A handler may be faster than the answer to the commit; that is zero.
-    pub fn tell(&self) {
-        let pairs = self.committed.iter().zip(&self.handled);
-        let mut all: Vec<_> =
-            pairs.map(|(from, to)| to.load(Relaxed).saturating_sub(from.load(Relaxed))).collect();
+    /// Whether every event is handled, or every healthy one.
+    pub fn all_handled(&self, healthy: bool) -> bool {
+        self.counted(healthy).all(|(_, time)| time.load(Relaxed) > 0)
+    }
+
+    /// p50 and p99 in milliseconds. A handler may be faster than the answer to the commit; that is zero.
+    pub fn percentiles(&self, healthy: bool) -> [f64; 2] {
+        let waited =
+            |(from, to): (&AtomicU64, &AtomicU64)| to.load(Relaxed).saturating_sub(from.load(Relaxed));
+        let mut all: Vec<_> = self.counted(healthy).map(waited).collect();
         all.sort_unstable();
-        let at = |part: usize| all[(all.len() * part / 100).min(all.len() - 1)] as f64 / 1000.0;
-        println!("p50 {} p99 {}", at(50), at(99));
+        [50, 99].map(|part| all[(all.len() * part / 100).min(all.len() - 1)] as f64 / 1000.0)
+    }
+}
+
+/// Whether the events of each key came in their order.
+#[derive(Debug)]
+pub struct Order {
+    last: Vec<AtomicU64>,
+    handled: AtomicU64,
+    inversions: AtomicU64,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        let last = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+        Self { last, handled: AtomicU64::new(0), inversions: AtomicU64::new(0) }
+    }
+}
+
+impl Order {
+    /// The event has come.
+    pub fn handled(&self, event: u64) {
+        let key = usize::try_from(event % KEYS).expect("a key");
+        if self.last[key].fetch_max(event, Relaxed) > event {
+            self.inversions.fetch_add(1, Relaxed);
+        }
+        self.handled.fetch_add(1, Relaxed);
+    }
+
+    /// How many came after a later one of their key.
+    pub fn inversions(&self) -> u64 {
+        self.inversions.load(Relaxed)
     }
 }

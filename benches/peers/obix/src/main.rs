@@ -1,12 +1,13 @@
 //! obix, one commit an event: a log with a cursor for each subscriber.
-#[path = "../../common.rs"]
-mod common;
+#[allow(dead_code)]
+#[path = "../../../src/peers.rs"]
+mod peers;
 
-use common::{Command, POOL, PRODUCERS, Times, command, pause, ready, took};
 use obix::{
     EventCtx, Handled, InsertOrder, MailboxConfig, OutboxEventJobConfig, SingletonSubscriber, Subscription,
     out::Outbox,
 };
+use peers::{Command, LEASE, POOL, PRODUCERS, Sink, Trouble, cannot, command, ready, took};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 use std::{sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ enum Event {
     OrderPlaced { order_id: u64, note: String },
 }
 
-struct Note(Arc<Times>);
+struct Note(Arc<Sink>);
 
 impl SingletonSubscriber<Event> for Note {
     type Batch = ();
@@ -28,6 +29,10 @@ impl SingletonSubscriber<Event> for Note {
     ) -> Result<Handled<'inv>, Box<dyn std::error::Error + Send + Sync>> {
         let done = ctx.consume().await?.commit();
         if let Some(Event::OrderPlaced { order_id, .. }) = &event.payload {
+            let pause = self.0.pause(*order_id);
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
             self.0.handled(*order_id);
         }
         Ok(done)
@@ -39,7 +44,7 @@ async fn publish(
     outbox: Outbox<Event>,
     (from, to): (u64, u64),
     each: u64,
-    times: Option<Arc<Times>>,
+    sink: Option<Arc<Sink>>,
 ) -> anyhow::Result<()> {
     let mut next = from;
     while next < to {
@@ -56,41 +61,59 @@ async fn publish(
                 .await?;
         }
         tx.commit().await?;
-        times.iter().for_each(|times| times.committed(next));
+        sink.iter().filter_map(|sink| sink.times()).for_each(|times| times.committed(next));
         next += each;
     }
     Ok(())
+}
+
+/// The tables, unless another process has made them.
+async fn tables(pool: &PgPool) -> anyhow::Result<()> {
+    let orders = "CREATE TABLE IF NOT EXISTS obix_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)";
+    let known = sqlx::query_scalar::<_, bool>("SELECT to_regclass('obix_orders') IS NOT NULL");
+    if known.fetch_one(pool).await? {
+        return Ok(());
+    }
+    for script in [
+        include_str!(concat!(env!("OUT_DIR"), "/job.sql")),
+        include_str!(concat!(env!("OUT_DIR"), "/obix.sql")),
+        orders,
+    ] {
+        sqlx::raw_sql(script).execute(pool).await?;
+    }
+    Ok(())
+}
+
+async fn until_done(sink: &Sink, events: u64) {
+    while !sink.is_done(events) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(POOL);
     let pool = options.connect(&std::env::var("DATABASE_URL")?).await?;
-    for script in [
-        include_str!(concat!(env!("OUT_DIR"), "/job.sql")),
-        include_str!(concat!(env!("OUT_DIR"), "/obix.sql")),
-    ] {
-        sqlx::raw_sql(script).execute(&pool).await?;
+    tables(&pool).await?;
+    let command = command(&std::env::args().skip(1).collect::<Vec<_>>());
+    let sink = Arc::new(Sink::of(command));
+    let mut poller = job::JobPollerConfig::default();
+    if let Command::Work(_) = command {
+        poller.job_lost_interval = LEASE;
+        poller.pending_jobs_check_interval = Duration::from_secs(1);
     }
-    sqlx::query("CREATE TABLE IF NOT EXISTS obix_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)")
-        .execute(&pool)
-        .await?;
     let service = job::JobSvcConfig::builder()
         .pool(pool.clone())
         .exec_migrations(false)
+        .poller_config(poller)
         .build()
         .map_err(|e| anyhow::anyhow!("{e:?}"))?;
     let mut jobs = job::Jobs::init(service).await?;
     let outbox = Outbox::<Event>::init(&pool, MailboxConfig::builder().build()).await?;
-    let command = command();
-    let events = match command {
-        Command::Enqueue(n) | Command::Drain(n, _) => n,
-        Command::Latency(rate, seconds) => rate * seconds,
-    };
-    let times = Arc::new(Times::new(events));
     let config = OutboxEventJobConfig::new(job::JobType::new("bench"));
     let _subscription: Subscription<Event, InsertOrder> =
-        outbox.register_singleton_subscriber(&mut jobs, config, Note(times.clone())).await?;
+        outbox.register_singleton_subscriber(&mut jobs, config, Note(sink.clone())).await?;
+    let backlog = |n| publish(pool.clone(), outbox.clone(), (0, n), 1_000, None);
     match command {
         Command::Enqueue(n) => {
             let started = ready();
@@ -101,29 +124,34 @@ async fn main() -> anyhow::Result<()> {
             for producer in all.collect::<Vec<_>>() {
                 producer.await??;
             }
-            took(started);
+            took(n, started);
         }
-        Command::Drain(n, _) => {
-            publish(pool.clone(), outbox.clone(), (0, n), 1_000, None).await?;
+        Command::Fill(n) => backlog(n).await?,
+        Command::Work(_) => {
+            ready();
+            jobs.start_poll().await?;
+            std::future::pending::<()>().await;
+        }
+        Command::Drain(n, _) | Command::Order(n, _) => {
+            backlog(n).await?;
             let started = ready();
             jobs.start_poll().await?;
-            while !times.all_handled() {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            took(started);
+            until_done(&sink, n).await;
+            sink.tell(command, started, 0);
         }
-        Command::Latency(rate, _) => {
+        Command::Latency(load) if load.trouble == Trouble::Fails => {
+            cannot("an event whose handler always fails holds up its log, there are no dead letters");
+        }
+        Command::Latency(load) => {
             jobs.start_poll().await?;
-            ready();
-            let mut tick = tokio::time::interval(pause(rate));
-            for n in 0..events {
+            let started = ready();
+            let mut tick = tokio::time::interval(load.pause());
+            for n in 0..load.events() {
                 tick.tick().await;
-                publish(pool.clone(), outbox.clone(), (n, n + 1), 1, Some(times.clone())).await?;
+                publish(pool.clone(), outbox.clone(), (n, n + 1), 1, Some(sink.clone())).await?;
             }
-            while !times.all_handled() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            times.tell();
+            until_done(&sink, load.events()).await;
+            sink.tell(command, started, 0);
         }
     }
     std::process::exit(0);

@@ -1,19 +1,33 @@
 //! The product, the same statements driven raw, and the peers, interleaved on one PostgreSQL server:
 //!
-//! `cargo run --release -p outbox-benches --bin throughput -- URL [SCENARIOS] [ROUNDS] [ROWS]`
+//! `cargo run --release -p outbox-benches --bin throughput -- URL [SCENARIOS] [ROUNDS] [ROWS] [SECONDS]`
 //!
 //! The login must be allowed to create databases; each run of a subject has a fresh one. Scenarios, with commas between:
-//! `s1` saving (4 producers, a business row and an event), `s2` draining a backlog, `s3` from commit to handler at 200
-//! events a second, `s7` draining with an old snapshot held open. The peers are built first, each with its own lockfile;
-//! one that cannot be built is said to be missing.
+//!
+//! | | |
+//! | --- | --- |
+//! | `s1` | saving: 4 producers, a business row and an event; a quarter of the rows |
+//! | `s2` | draining a backlog |
+//! | `s3` | from commit to handler, 200 events a second for so many seconds |
+//! | `s4` | two processes on a backlog of a quarter of the rows, one is killed after a third; leases of 3 seconds |
+//! | `s5` | `s3` with handlers of which one in a hundred always fails: dead after three attempts |
+//! | `s6` | two workers on a backlog of a hundred keys, a quarter of the rows: events out of order |
+//! | `s7` | `s2` with an old snapshot held open |
+//! | `s8` | `s3` with a hundred keys, the handler of one of which sleeps all the time; ours alone |
+//!
+//! The peers are built first, each with its own lockfile; one that cannot be built is said to be missing.
 
 // It is a program that prints.
-#![allow(clippy::print_stdout, clippy::cast_precision_loss)]
+#![allow(clippy::print_stdout)]
 
 mod child;
+mod kill;
+mod server;
 mod subject;
+mod table;
 
-use subject::{Measured, Server, Subject};
+use server::Server;
+use subject::{Size, Subject};
 
 #[tokio::main]
 async fn main() {
@@ -22,80 +36,50 @@ async fn main() {
         let url = std::env::var("DATABASE_URL").expect("DATABASE_URL");
         return child::run(&arguments[1], &url, &arguments[2..]).await;
     }
-    let text = |n: usize, default: &'static str| arguments.get(n).map_or(default, String::as_str).to_owned();
-    let number = |n: usize, default: &'static str| text(n, default).parse::<usize>().expect("a number");
-    let (scenarios, rounds, rows) = (text(1, "s1,s2,s3,s7"), number(2, "5"), number(3, "20000"));
+    let number =
+        |n: usize, default: usize| arguments.get(n).map_or(default, |text| text.parse().expect("a number"));
+    let scenarios = arguments.get(1).map_or("s1,s2,s3,s4,s5,s6,s7,s8", String::as_str);
+    let size = Size { rounds: number(2, 5), rows: number(3, 20_000), seconds: number(4, 10) };
     let server = Server::connect(&arguments[0]).await;
     let peers = Subject::peers();
     for scenario in scenarios.split(',') {
-        run(&server, scenario, &peers, rounds, rows).await;
+        run(&server, scenario, &peers, size).await;
     }
 }
 
-async fn run(server: &Server, scenario: &str, peers: &[Subject], rounds: usize, rows: usize) {
-    let subjects = Subject::of(scenario, peers, rows);
-    let mut measured: Vec<Vec<Measured>> = subjects.iter().map(|_| Vec::new()).collect();
-    for round in 0..rounds {
+async fn run(server: &Server, scenario: &str, peers: &[Subject], size: Size) {
+    let subjects = Subject::of(scenario, peers, size);
+    let mut results: Vec<Result<Vec<_>, String>> = subjects.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 0..size.rounds {
         // Every other round backwards, so that nobody always runs after the same one.
         let mut order: Vec<_> = (0..subjects.len()).collect();
         if round % 2 == 1 {
             order.reverse();
         }
         for n in order {
-            match server.run(&subjects[n], scenario == "s7").await {
-                Ok(result) => {
-                    println!("{scenario} round {round}: {:<28} {result}", subjects[n].name);
-                    measured[n].push(result);
+            let subject = &subjects[n];
+            let result = match scenario {
+                "s4" => kill::run(server, subject).await,
+                _ => server.run(subject, scenario == "s7").await,
+            };
+            match (result, &mut results[n]) {
+                (Ok(measured), result) => {
+                    println!("{scenario} round {round}: {:<34} {}", subject.name, table::line(&measured));
+                    match result {
+                        Ok(rounds) => rounds.push(measured),
+                        Err(_) => *result = Ok(vec![measured]),
+                    }
                 }
-                Err(error) => println!("{scenario} round {round}: {:<28} {error}", subjects[n].name),
+                (Err(why), result) => {
+                    println!("{scenario} round {round}: {:<34} {why}", subject.name);
+                    assert!(!subject.is_own(), "{}: {why}", subject.name);
+                    // What other rounds measured stays.
+                    if result.as_ref().is_ok_and(Vec::is_empty) {
+                        *result = Err(why);
+                    }
+                }
             }
         }
     }
-    table(scenario, &subjects, &measured);
-}
-
-/// Medians; rates as a part of the best that the raw statements reached.
-fn table(scenario: &str, subjects: &[Subject], measured: &[Vec<Measured>]) {
-    let of = |n: usize, value: fn(&Measured) -> f64| {
-        let mut all: Vec<_> = measured[n].iter().map(value).collect();
-        all.sort_by(f64::total_cmp);
-        (!all.is_empty()).then(|| (all[all.len() / 2], all[0], all[all.len() - 1]))
-    };
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("\n{scenario}, load {}", load.trim());
-    let is_latency = scenario == "s3";
-    let raw = |n: &usize| subjects[*n].name.starts_with("raw");
-    let ceiling =
-        (0..subjects.len()).filter(raw).filter_map(|n| of(n, |one| one.first)).map(|(median, ..)| median);
-    let ceiling = ceiling.fold(f64::NAN, f64::max);
-    if is_latency {
-        println!(
-            "| subject | p50 ms | p99 ms | spread of p50 | WAL bytes an event | transactions an event |"
-        );
-        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
-    } else {
-        println!("| subject | a second | of raw | spread | WAL bytes an event | transactions an event |");
-        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
-    }
-    for (n, subject) in subjects.iter().enumerate() {
-        let Some((median, least, most)) = of(n, |one| one.first) else {
-            println!("| {} | not measured: it could not be built or failed | | | | |", subject.name);
-            continue;
-        };
-        let second = of(n, |one| one.second).map_or(f64::NAN, |(median, ..)| median);
-        let wal = of(n, |one| one.wal).map_or(f64::NAN, |(median, ..)| median);
-        let transactions = of(n, |one| one.transactions).map_or(f64::NAN, |(median, ..)| median);
-        let name = &subject.name;
-        if is_latency {
-            println!(
-                "| {name} | {median:.1} | {second:.1} | {least:.1}–{most:.1} | {wal:.0} | {transactions:.2} |"
-            );
-        } else {
-            let part = median / ceiling;
-            println!(
-                "| {name} | {median:.0} | {part:.2} | {least:.0}–{most:.0} | {wal:.0} | {transactions:.2} |"
-            );
-        }
-    }
-    println!();
+    table::print(scenario, &subjects, &results);
 }

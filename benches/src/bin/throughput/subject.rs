@@ -1,66 +1,55 @@
-//! What is compared, and how one of them is run.
+//! What is compared.
 
 use outbox_benches::peers::PRODUCERS;
-use sea_orm::{
-    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, IsolationLevel, Statement,
-    TransactionTrait,
-};
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
 
 /// A program, and what it is told.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: String,
     /// Nothing when it could not be built.
-    program: Option<PathBuf>,
-    arguments: Vec<String>,
-    events: usize,
+    pub(crate) program: Option<PathBuf>,
+    /// Says which of the own programs it is.
+    pub(crate) start: Vec<String>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) events: usize,
+    /// Counts the rows that are not settled, where there is one to count.
+    pub(crate) unsettled: Option<&'static str>,
 }
 
-/// What came of a run: a rate or two percentiles, and what it cost the database.
+/// How much there is to do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
-    pub(crate) first: f64,
-    pub(crate) second: f64,
-    pub(crate) wal: f64,
-    pub(crate) transactions: f64,
+pub(crate) struct Size {
+    pub(crate) rounds: usize,
+    pub(crate) rows: usize,
+    /// Of a steady rate.
+    pub(crate) seconds: usize,
 }
 
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:>9.1} {:>9.1} {:>7.0} B {:>6.2} tx",
-            self.first, self.second, self.wal, self.transactions
-        )
-    }
-}
+/// Events a second of a steady rate.
+const RATE: usize = 200;
 
 impl Subject {
     fn own(name: &str, subject: &str, arguments: &[String], events: usize) -> Self {
-        let program = Some(std::env::current_exe().expect("a program"));
-        let start = ["--as", subject].map(str::to_owned);
         Self {
             name: name.to_owned(),
-            program,
-            arguments: start.iter().chain(arguments).cloned().collect(),
+            program: Some(std::env::current_exe().expect("a program")),
+            start: ["--as", subject].map(str::to_owned).to_vec(),
+            arguments: arguments.to_vec(),
             events,
+            unsettled: Some("SELECT count(*) FROM outbox WHERE status <> 'dispatched'"),
         }
+    }
+
+    pub(crate) fn is_own(&self) -> bool {
+        !self.start.is_empty()
     }
 
     /// Builds the peers.
     pub(crate) fn peers() -> Vec<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let target = root.parent().expect("a workspace").join("target/peers");
-        let build = |(directory, name): (&str, &str)| {
+        let build = |(directory, name, unsettled): (&str, &str, Option<&'static str>)| {
             let built = std::process::Command::new("cargo")
                 .args(["build", "--release", "--locked", "--quiet"])
                 .current_dir(root.join("peers").join(directory))
@@ -68,148 +57,106 @@ impl Subject {
                 .status();
             let program = target.join("release").join(format!("peer-{directory}"));
             let program = built.is_ok_and(|status| status.success()).then_some(program);
-            Self { name: name.to_owned(), program, arguments: Vec::new(), events: 0 }
+            let (start, arguments) = (Vec::new(), Vec::new());
+            Self { name: name.to_owned(), program, start, arguments, events: 0, unsettled }
         };
+        let hexeract = "SELECT count(*) FROM hx_outbox WHERE delivered_at IS NULL";
         [
-            ("hexeract", "hexeract-outbox 0.6"),
-            ("obix", "obix 0.16, an event a commit"),
-            ("gears", "cf-gears-toolkit-db 0.17"),
+            ("hexeract", "hexeract-outbox 0.6", Some(hexeract)),
+            ("obix", "obix 0.16, an event a commit", None),
+            ("gears", "cf-gears-toolkit-db 0.17", None),
         ]
         .map(build)
         .to_vec()
     }
 
+    fn told(&self, arguments: &[String], events: usize, more: &str) -> Self {
+        Self { name: format!("{}{more}", self.name), arguments: arguments.to_vec(), events, ..self.clone() }
+    }
+
     /// Who takes part in a scenario.
-    pub(crate) fn of(scenario: &str, peers: &[Self], rows: usize) -> Vec<Self> {
-        let told =
-            |command: &str, n: usize, more: usize| [command.to_owned(), n.to_string(), more.to_string()];
-        let of_peers = |arguments: [String; 3], events: usize, name: &'static str| {
-            let named = move |peer: &Self| Self {
-                name: format!("{}{name}", peer.name),
-                arguments: arguments.to_vec(),
-                events,
-                ..peer.clone()
-            };
-            peers.iter().map(named).collect::<Vec<_>>()
-        };
-        let producers = usize::try_from(PRODUCERS).expect("a few");
+    pub(crate) fn of(scenario: &str, peers: &[Self], size: Size) -> Vec<Self> {
         match scenario {
-            "s1" => {
-                let rows = rows / 4;
-                let told = told("enqueue", rows, producers);
-                let mut all = vec![
-                    Self::own("raw statements", "raw", &told, rows),
-                    Self::own("SeaORM alone, without an event", "seaorm", &told, rows),
-                    Self::own("ours", "ours", &told, rows),
-                    Self::own("ours, five events", "five", &told, rows),
-                ];
-                all.extend(of_peers(told, rows, ""));
+            "s1" => Self::saving(peers, size.rows / 4),
+            "s2" | "s7" => Self::draining(peers, size.rows),
+            "s3" | "s5" | "s8" => Self::steady(scenario, peers, size.seconds),
+            "s4" => {
+                let (told, rows) = (words("work", &[size.rows / 4]), size.rows / 4);
+                let mut all = vec![Self::own("ours", "ours", &told, rows)];
+                all.extend(peers.iter().map(|peer| peer.told(&told, rows, "")));
                 all
             }
-            "s3" => {
-                let told = told("latency", 200, 10);
-                let mut all = vec![
-                    Self::own("ours, one process", "ours", &told, 2_000),
-                    Self::own("ours, two processes, NOTIFY", "notify", &told, 2_000),
-                ];
-                all.extend(of_peers(told, 2_000, ""));
+            "s6" => {
+                let (told, rows) = (words("order", &[size.rows / 4, 2]), size.rows / 4);
+                let mut all = vec![Self::own("ours, 2 relays", "ours", &told, rows)];
+                all.extend(peers.iter().map(|peer| peer.told(&told, rows, "")));
                 all
+            }
+            other => panic!("{other} is no scenario"),
+        }
+    }
+
+    fn saving(peers: &[Self], rows: usize) -> Vec<Self> {
+        let told = words("enqueue", &[rows, usize::try_from(PRODUCERS).expect("a few")]);
+        let mut all = vec![
+            Self::own("raw statements", "raw", &told, rows),
+            Self::own("SeaORM alone, without an event", "seaorm", &told, rows),
+            Self::own("ours", "ours", &told, rows),
+            Self::own("ours, five events", "five", &told, rows),
+        ];
+        all.extend(peers.iter().map(|peer| peer.told(&told, rows, "")));
+        all
+    }
+
+    fn draining(peers: &[Self], rows: usize) -> Vec<Self> {
+        let drain = |workers| words("drain", &[rows, workers]);
+        let mut all: Vec<_> = [1, 2, 4]
+            .map(|n| Self::own(&format!("raw statements, {n} client(s)"), "raw", &drain(n), rows))
+            .to_vec();
+        all.extend([1, 2].map(|n| Self::own(&format!("ours, {n} relay(s)"), "ours", &drain(n), rows)));
+        all.extend(peers.iter().map(|peer| peer.told(&drain(1), rows, ", 1 worker")));
+        // The others have one worker a log, or one a partition.
+        all.extend(peers.iter().take(1).map(|peer| peer.told(&drain(2), rows, ", 2 workers")));
+        all
+    }
+
+    /// From commit to handler, without trouble and with some.
+    fn steady(scenario: &str, peers: &[Self], seconds: usize) -> Vec<Self> {
+        let events = RATE * seconds;
+        let told = |trouble: &str| {
+            let mut told = words("latency", &[RATE, seconds]);
+            told.push(trouble.to_owned());
+            told
+        };
+        let own = |name, subject, trouble| Self::own(name, subject, &told(trouble), events);
+        let (mut all, troubles): (_, &[_]) = match scenario {
+            "s3" => {
+                let two = own("ours, two processes, NOTIFY", "notify", "none");
+                (vec![own("ours, one process", "ours", "none"), two], &["none"])
+            }
+            "s5" => {
+                let unordered = [own("ours", "ours", "none"), own("ours, 1 % fail", "ours", "fails")];
+                let keyed = [
+                    own("ours, 100 keys", "keys", "none"),
+                    own("ours, one of 100 keys fails", "keys", "fails"),
+                ];
+                (unordered.into_iter().chain(keyed).collect(), &["none", "fails"])
             }
             _ => {
-                let drain = |workers| told("drain", rows, workers);
-                let mut all: Vec<_> = [1, 2, 4]
-                    .map(|n| Self::own(&format!("raw statements, {n} client(s)"), "raw", &drain(n), rows))
-                    .to_vec();
-                all.extend(
-                    [1, 2].map(|n| Self::own(&format!("ours, {n} relay(s)"), "ours", &drain(n), rows)),
-                );
-                all.extend(of_peers(drain(1), rows, ", 1 worker"));
-                all.extend(of_peers(drain(2), rows, ", 2 workers").into_iter().take(1));
-                all
+                let sleeps = own("ours, one of 100 keys sleeps", "keys", "sleeps");
+                (vec![own("ours, 100 keys", "keys", "none"), sleeps], &[])
+            }
+        };
+        for peer in peers {
+            for trouble in troubles {
+                let more = if *trouble == "fails" { ", 1 % fail" } else { "" };
+                all.push(peer.told(&told(trouble), events, more));
             }
         }
+        all
     }
 }
 
-/// The server on which all of them run.
-pub(crate) struct Server {
-    db: DatabaseConnection,
-    url: String,
-}
-
-impl Server {
-    pub(crate) async fn connect(url: &str) -> Self {
-        let mut options = ConnectOptions::new(url);
-        options.max_connections(2).sqlx_logging(false);
-        let db = Database::connect(options).await.expect("a PostgreSQL server");
-        assert_eq!(db.get_database_backend(), DbBackend::Postgres, "the comparison is made on PostgreSQL");
-        Self { db, url: url.to_owned() }
-    }
-
-    async fn number(&self, sql: &str) -> f64 {
-        let statement =
-            Statement::from_string(DbBackend::Postgres, format!("SELECT CAST(({sql}) AS double precision)"));
-        let row = self.db.query_one_raw(statement).await.expect("an answer").expect("a row");
-        row.try_get_by_index(0).expect("a number")
-    }
-
-    /// Runs a subject in a database of its own, perhaps with an old snapshot held open.
-    pub(crate) async fn run(&self, subject: &Subject, snapshot: bool) -> Result<Measured, String> {
-        let program = subject.program.as_ref().ok_or("is not built")?;
-        for sql in [
-            "DROP DATABASE IF EXISTS outbox_bench WITH (FORCE)",
-            "CREATE DATABASE outbox_bench",
-            "CHECKPOINT",
-        ] {
-            self.db.execute_unprepared(sql).await.map_err(|error| error.to_string())?;
-        }
-        let (start, _) = self.url.rsplit_once('/').ok_or("the URL names no database")?;
-        let url = format!("{start}/outbox_bench");
-        let mut child = Command::new(program)
-            .args(&subject.arguments)
-            .env("DATABASE_URL", &url)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
-        let mut line = async || lines.next_line().await.ok().flatten().ok_or("it ended early");
-        while line().await? != "ready" {}
-        let held = if snapshot {
-            Some(Database::connect(&url).await.map_err(|error| error.to_string())?)
-        } else {
-            None
-        };
-        let held = match &held {
-            Some(db) => {
-                let tx = db.begin_with_config(Some(IsolationLevel::RepeatableRead), None).await;
-                let tx = tx.map_err(|error| error.to_string())?;
-                tx.execute_unprepared("SELECT count(*) FROM pg_class")
-                    .await
-                    .map_err(|error| error.to_string())?;
-                Some(tx)
-            }
-            None => None,
-        };
-        let wal = "pg_current_wal_insert_lsn() - '0/0'";
-        let transactions = "SELECT sum(xact_commit) FROM pg_stat_database WHERE datname = 'outbox_bench'";
-        let before = (self.number(wal).await, self.number(transactions).await);
-        child.stdin.take().ok_or("no input")?.write_all(b"go\n").await.map_err(|error| error.to_string())?;
-        let answer = loop {
-            let line = line().await?;
-            if ["rate ", "seconds ", "p50 "].iter().any(|word| line.starts_with(word)) {
-                break line;
-            }
-        };
-        let wal = self.number(wal).await - before.0;
-        drop(held);
-        child.wait().await.map_err(|error| error.to_string())?;
-        let transactions = self.number(transactions).await - before.1;
-        let events = subject.events as f64;
-        let words: Vec<_> = answer.split(' ').collect();
-        let value = |n: usize| words.get(n).and_then(|word| word.parse::<f64>().ok()).unwrap_or(f64::NAN);
-        let first = if words[0] == "seconds" { events / value(1) } else { value(1) };
-        Ok(Measured { first, second: value(3), wal: wal / events, transactions: transactions / events })
-    }
+fn words(command: &str, numbers: &[usize]) -> Vec<String> {
+    [command.to_owned()].into_iter().chain(numbers.iter().map(ToString::to_string)).collect()
 }
