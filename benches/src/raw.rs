@@ -146,7 +146,8 @@ fn filled<'q>(statement: &'q Statement, token: LeaseToken, ids: Option<&str>) ->
     query
 }
 
-fn request(limit: u32) -> ClaimRequest<'static> {
+/// A claim of so many rows.
+pub fn request(limit: u32) -> ClaimRequest<'static> {
     const ROUTES: &[Route] = &[Route { event_type: "bench.order-placed", event_version: 1 }];
     ClaimRequest {
         claimed_by: "raw",
