@@ -1,6 +1,6 @@
 //! cf-gears-toolkit-db: partitions with cursors, on the same SeaORM and driver.
-#[allow(dead_code)]
-#[path = "../../../src/peers.rs"]
+#[allow(dead_code, unused_imports)]
+#[path = "../../../src/peers/mod.rs"]
 mod peers;
 
 use peers::{

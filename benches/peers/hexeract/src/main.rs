@@ -1,6 +1,6 @@
 //! hexeract-outbox: row claims, one mark an event.
-#[allow(dead_code)]
-#[path = "../../../src/peers.rs"]
+#[allow(dead_code, unused_imports)]
+#[path = "../../../src/peers/mod.rs"]
 mod peers;
 
 use hexeract_core::HandlerContext;
@@ -88,7 +88,7 @@ fn work(pool: &PgPool, workers: usize, sink: &Arc<Sink>) -> anyhow::Result<()> {
             dispatch_timeout,
             ..defaults
         };
-        let store = PgOutboxStore::new(pool.clone(), "hx_outbox")?.with_dead_letter("hx_dead")?;
+        let store = PgOutboxStore::new(pool.clone(), "hx_outbox")?.with_dead_letter("hx_outbox_dead_letter")?;
         tokio::spawn(OutboxWorker::new(store, handlers, config).run(CancellationToken::new()));
     }
     Ok(())
@@ -109,7 +109,7 @@ async fn main() -> anyhow::Result<()> {
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(POOL);
     let pool = options.connect(&std::env::var("DATABASE_URL")?).await?;
     ensure_schema(&pool, "hx_outbox").await?;
-    ensure_dead_letter_schema(&pool, "hx_dead").await?;
+    ensure_dead_letter_schema(&pool, "hx_outbox").await?;
     sqlx::query("CREATE TABLE IF NOT EXISTS hx_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)")
         .execute(&pool)
         .await?;
@@ -155,7 +155,7 @@ async fn main() -> anyhow::Result<()> {
             if load.trouble == Trouble::Fails {
                 tokio::time::sleep(BACKOFF * 2_u32.pow(ATTEMPTS)).await;
             }
-            let dead = count(&pool, "SELECT count(*) FROM hx_dead").await?;
+            let dead = count(&pool, "SELECT count(*) FROM hx_outbox_dead_letter").await?;
             sink.tell(command, started, u64::try_from(dead)?);
         }
     }

@@ -1,6 +1,6 @@
 //! obix, one commit an event: a log with a cursor for each subscriber.
-#[allow(dead_code)]
-#[path = "../../../src/peers.rs"]
+#[allow(dead_code, unused_imports)]
+#[path = "../../../src/peers/mod.rs"]
 mod peers;
 
 use obix::{

@@ -82,8 +82,9 @@ impl Subject {
             "s3" | "s5" | "s8" => Self::steady(scenario, peers, size.seconds),
             "s4" => {
                 let (told, rows) = (words("work", &[size.rows / 4]), size.rows / 4);
-                let mut all = vec![Self::own("ours", "ours", &told, rows)];
-                all.extend(peers.iter().map(|peer| peer.told(&told, rows, "")));
+                let mut all = vec![Self::own("ours, lease 3 s", "ours", &told, rows)];
+                let leases = [", a batch leased for 3 s", ", lost after 3 s", ", lease 3 s"];
+                all.extend(peers.iter().zip(leases).map(|(peer, lease)| peer.told(&told, rows, lease)));
                 all
             }
             "s6" => {
