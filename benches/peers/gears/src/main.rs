@@ -9,8 +9,8 @@ use peers::{
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use std::{sync::Arc, time::Duration};
 use toolkit_db::outbox::{
-    self, LeaseConfig, LeasedMessageHandler, MessageResult, Outbox, OutboxHandle, OutboxMessage,
-    OutboxProfile, Partitions, Record, Wake, WorkerTuning, outbox_migrations,
+    self, LeaseConfig, LeasedMessageHandler, MessageResult, Outbox, OutboxError, OutboxHandle,
+    OutboxMessage, OutboxProfile, Partitions, Record, Wake, WorkerTuning, outbox_migrations,
 };
 use toolkit_db::{ConnectOpts, Db, DbError, connect_db, migration_runner::run_migrations_for_testing};
 
@@ -52,7 +52,7 @@ async fn publish(
     (each, told): (u64, Told),
     sink: Option<Arc<Sink>>,
 ) -> anyhow::Result<()> {
-    let other = |error| DbError::Other(anyhow::anyhow!("{error}"));
+    let other = |error: OutboxError| DbError::Other(anyhow::anyhow!("{error}"));
     let mut next = from;
     while next < to {
         let last = (next + each).min(to);
