@@ -133,6 +133,9 @@ pub(crate) struct Dialect {
     pub(crate) release_expired: &'static str,
     /// Wakes whoever listens, where somebody can.
     pub(crate) notify: Option<&'static str>,
+    /// For the rest of a transaction that looks for the first of many rows: no bitmaps, which read and sort all of them,
+    /// and no compilation, which the planner thinks worth its while when a backlog is large, and which takes 300 ms.
+    pub(crate) plain_plans: Option<&'static str>,
     /// Tells the isolation level of the session, where there are levels, and in which column it stands.
     pub(crate) isolation: Option<&'static str>,
     pub(crate) isolation_column: usize,

@@ -253,6 +253,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE
          WHERE id = :id AND lease_expires_at <= :now",
     notify: None,
+    plain_plans: None,
     isolation: Some("SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"),
     operate: super::operate::mysql::OPERATE,
     doctor: super::doctor::mysql::DOCTOR,

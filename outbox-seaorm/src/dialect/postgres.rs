@@ -98,10 +98,7 @@ pub(super) const DIALECT: Dialect = Dialect {
           FROM {outbox} AS h
          WHERE h.finished_at IS NULL AND h.replay_of IS NOT NULL AND h.ordering_key IS NOT NULL
          ORDER BY h.id",
-    // For the rest of the transaction: a planner that takes bitmaps reads and sorts all rows of a key to find the first
-    // hundreds, and one that compiles takes longer for that than the claim.
-    lock_lanes: "SELECT lane, set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)
-          FROM {lanes} WHERE lane = ANY(CAST(string_to_array(:ids, ',') AS smallint[])) ORDER BY lane
+    lock_lanes: "SELECT lane FROM {lanes} WHERE lane = ANY(CAST(string_to_array(:ids, ',') AS smallint[])) ORDER BY lane
            FOR UPDATE SKIP LOCKED",
     runs: "SELECT o.id
           FROM json_to_recordset(CAST(:keys AS json)) AS r (n integer, k text)
@@ -274,6 +271,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = false
          WHERE id = :id AND lease_expires_at <= :now",
     notify: Some("SELECT pg_notify(:channel, '')"),
+    plain_plans: Some("SELECT set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)"),
     isolation: Some("SHOW transaction_isolation"),
     operate: super::operate::postgres::OPERATE,
     doctor: super::doctor::postgres::DOCTOR,

@@ -260,6 +260,7 @@ pub(super) const DIALECT: Dialect = Dialect {
            SET status = 'pending', claimed_by = NULL, lease_token = NULL, lease_expires_at = NULL, isolated = FALSE
          WHERE id = :id AND lease_expires_at <= :now",
     notify: None,
+    plain_plans: None,
     isolation: None,
     operate: super::operate::sqlite::OPERATE,
     doctor: super::doctor::sqlite::DOCTOR,

@@ -99,6 +99,15 @@ impl SeaOrmStore {
         begin_relay(&self.db).await
     }
 
+    /// A transaction of the relay that looks for the first of many rows.
+    async fn begin_looking(&self) -> Result<DatabaseTransaction, DbErr> {
+        let tx = self.begin().await?;
+        if let Some(sql) = self.dialect.plain_plans {
+            tx.query_all_raw(self.statement(sql, &Holes::default())).await?;
+        }
+        Ok(tx)
+    }
+
     /// One statement, READ COMMITTED whatever the session's default is.
     async fn query(&self, sql: &str, holes: &Holes) -> Result<Vec<QueryResult>, DbErr> {
         let statement = self.statement(sql, holes);

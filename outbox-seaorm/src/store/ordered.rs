@@ -164,7 +164,7 @@ pub(super) fn keys_holes<'a>(
 }
 
 async fn take(store: &SeaOrmStore, claim: &ClaimRequest<'_>, plan: Plan) -> Result<Claimed, StoreError> {
-    let tx = store.begin().await.map_err(failed)?;
+    let tx = store.begin_looking().await.map_err(failed)?;
     let ids = first_rows(store, &tx, claim, &plan).await.map_err(failed)?;
     let mut claimed = Claimed::default();
     if !ids.is_empty() {

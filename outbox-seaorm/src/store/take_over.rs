@@ -16,12 +16,22 @@ const MAX_HELD: usize = 20;
 const MAX_BURIED: usize = 100;
 
 pub(super) async fn has_expired(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<bool, StoreError> {
-    Ok(next_expired(&store.db, store, request, &[]).await.map_err(failed)?.is_some())
+    let looked: Result<_, DbErr> = async {
+        if store.dialect.plain_plans.is_none() {
+            return next_expired(&store.db, store, request, &[]).await;
+        }
+        let tx = store.begin_looking().await?;
+        let found = next_expired(&tx, store, request, &[]).await?;
+        tx.commit().await?;
+        Ok(found)
+    }
+    .await;
+    Ok(looked.map_err(failed)?.is_some())
 }
 
 pub(super) async fn take_over(store: &SeaOrmStore, request: &TakeOver<'_>) -> Result<TakenOver, StoreError> {
     let mut taken = TakenOver::default();
-    let tx = store.begin().await.map_err(failed)?;
+    let tx = store.begin_looking().await.map_err(failed)?;
     let holes = store.dialect.at(request.claim.now);
     let mut held = Vec::new();
     while taken.buried.len() < MAX_BURIED && held.len() < MAX_HELD {
