@@ -51,10 +51,14 @@ async fn cost(database: &TestDatabase) -> Option<i64> {
         Backend::MySql => Some(rows_read(&db).await - before),
         Backend::Postgres => {
             mark(&subject, claim.token, &claimed, &Transition::Release, None).await;
+            // In a transaction, because one of them says how those behind it are planned.
+            let tx = db.begin().await.unwrap();
             let mut pages = 0;
             for sql in sent {
-                pages += pages_of(&db, &sql).await;
+                pages += pages_of(&tx, &sql).await;
             }
+            // The rows are claimed anew, under the same token.
+            tx.commit().await.unwrap();
             Some(pages)
         }
         Backend::Sqlite => None,

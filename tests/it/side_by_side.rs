@@ -73,7 +73,7 @@ async fn a_backlog_is_claimed_side_by_side_while_handlers_are_faster(database: &
     dispatched(database, 500).await;
     running.stop().await;
     // SQLite has one writer at a time.
-    let expected = if database.backend == Backend::Sqlite { 1 } else { 3 };
+    let expected = if database.backend == Backend::Sqlite { 1 } else { 2 };
     assert_eq!(most.load(SeqCst), expected);
     assert_eq!(database.count("outbox WHERE claims = 1").await, 500);
 }
@@ -109,12 +109,12 @@ async fn a_backlog_takes_a_claim_and_a_mark_for_each_batch(database: &TestDataba
     let sent = statements.take();
     let updates =
         |status: &str| sent.iter().filter(|sql| sql.contains(&format!("SET status = '{status}'"))).count();
-    // A claim begins when half a batch is left, so there may be twice as many; what comes after the last row claims
+    // Two of a batch and two of two are the fewest. A claim begins when half a batch is left, so there may be twice as many; what comes after the last row claims
     // nothing on databases that look before they claim.
     let (claims, marks) = (updates("claimed"), updates("dispatched"));
-    assert!((5..=10 + 10).contains(&claims), "{claims} claims");
-    // A write of marks is a statement for each claim that it has rows of.
-    assert!((5..=claims + 10).contains(&marks), "{marks} marks of {claims} claims");
+    assert!((4..=10 + 10).contains(&claims), "{claims} claims");
+    // A write of marks is a statement for each claim that it has rows of; two batches are written together.
+    assert!((3..=claims + 10).contains(&marks), "{marks} marks of {claims} claims");
 }
 
 async fn a_backlog_in_order_is_claimed_in_larger_parts_while_handlers_are_faster(database: &TestDatabase) {
@@ -131,7 +131,7 @@ async fn a_backlog_in_order_is_claimed_in_larger_parts_while_handlers_are_faster
     if database.backend == Backend::Sqlite {
         assert!(claims >= 50, "{claims} claims");
     } else {
-        assert!((10..50).contains(&claims), "{claims} claims");
+        assert!((5..50).contains(&claims), "{claims} claims");
     }
     assert_eq!(database.count("outbox WHERE claims = 1").await, 500);
 }

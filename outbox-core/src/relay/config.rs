@@ -14,9 +14,10 @@ pub struct RelayConfig {
     /// host name, process id, a number, and four random digits: containers may share the former.
     pub name: String,
     /// Rows claimed at once, and the most that this relay holds, but for those whose marks are just being written; 1 to
-    /// 1,000, default 100. While handlers are faster than claims, three claims are made side by side, or one of up to
-    /// ten times as many ordered rows, and the relay holds as many; but no more than 8 MiB of payload by the largest of
-    /// the claim before, unless a batch holds more. So memory is bounded by 8 MiB and a few times a batch's payload.
+    /// 1,000, default 100. While handlers are faster than claims, two claims of two batches are made side by side, or one
+    /// of up to twenty batches of ordered rows, as long as that is no more than 8 MiB by the largest payload of the last
+    /// claims. So a relay may hold six batches, or twenty-two of ordered rows, and memory is bounded by that times the
+    /// payload.
     pub batch_size: u32,
     /// Handlers that run at once; 1 to 10,000, default 32. Rows beyond it wait in memory under their lease; one that
     /// has waited for half of it is given back, with its attempt.

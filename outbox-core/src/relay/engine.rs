@@ -6,7 +6,7 @@ use super::{
     config::RelayConfig,
     expired::Expired,
     health::RelayHealth,
-    hunger::Hunger,
+    hunger::{Hunger, SIDE_BY_SIDE},
     in_flight::{Ended, Ending, InFlight, Place},
     keeper::Keeper,
     log::{log_failure, log_transition},
@@ -99,11 +99,12 @@ impl<S: OutboxStore> Engine<S> {
         self.in_flight.is_empty() && self.marks.is_empty()
     }
 
-    /// Whether a claim makes sense: there is room for at least half a batch, and nothing must run alone.
+    /// Whether a claim makes sense: there is room for at least half of what is claimed at once, and nothing must run alone.
     fn wants_rows(&self) -> bool {
-        self.expired.allows_claims()
-            && self.marks.may_write()
-            && self.owned() * 2 <= self.config.batch_size as usize
+        let batch = self.config.batch_size;
+        let batches = self.batches(&self.hunger, batch);
+        let at_once = if batches > 1 { batch * batches * SIDE_BY_SIDE } else { batch };
+        self.expired.allows_claims() && self.marks.may_write() && self.owned() * 2 <= at_once as usize
     }
 
     /// The lease is counted from before the claim was sent, so ours ends no later than the database's.
@@ -205,7 +206,9 @@ impl<S: OutboxStore> Engine<S> {
                 "leases were lost before their rows could be marked: another relay owns or has finished them"
             );
         }
-        self.noted("mark", written.error.map_or(Ok(()), Err)).is_some() && written.of_keys
+        self.noted("mark", written.error.map_or(Ok(()), Err));
+        // Some may be written though others could not be.
+        written.of_keys
     }
 
     /// Looks for a row with an expired lease. It runs alone, so while others run it is only noted that one waits.

@@ -2,12 +2,15 @@
 
 /// Claims of unordered rows side by side, while handlers are faster than claims. A claim is mostly waiting for the
 /// database, and there for the disk.
-pub(crate) const SIDE_BY_SIDE: u32 = 3;
+pub(crate) const SIDE_BY_SIDE: u32 = 2;
+
+/// Batches that each of them then claims: planning and committing cost as much for two as for one.
+const UNORDERED: [u32; 2] = [1, 2];
 
 /// Batches of ordered rows that are then claimed in one claim, step by step. Its many statements cost as much for many
 /// rows as for few; and what a key has in flight must be marked before more of the key is claimed, so with few keys
-/// nothing else overlaps. More would be a little faster still; but rows of a relay that dies are taken over one by one.
-const IN_ORDER: [u32; 3] = [1, 5, 10];
+/// nothing else overlaps. More would hardly be faster, and rows of a relay that dies are taken over one by one.
+const ORDERED: [u32; 3] = [1, 5, 20];
 
 /// Bytes of payload that several batches together may be expected to hold. Beyond that the database's answer is no longer
 /// what costs time, and memory is to be bounded by a batch.
@@ -18,26 +21,30 @@ const MAX_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct Hunger {
     steps: &'static [u32],
     step: usize,
+    /// Claims that are made side by side once they are of more than a batch.
+    claims: u32,
     was_full: bool,
-    /// Of the largest payload of the last claim.
+    /// Of the largest payload of the last claims.
     row_bytes: usize,
 }
 
 impl Hunger {
     pub(crate) fn unordered() -> Self {
-        Self { steps: &[1, SIDE_BY_SIDE], step: 0, was_full: false, row_bytes: 0 }
+        Self { steps: &UNORDERED, step: 0, claims: SIDE_BY_SIDE, was_full: false, row_bytes: 0 }
     }
 
     pub(crate) fn ordered() -> Self {
-        Self { steps: &IN_ORDER, ..Self::unordered() }
+        Self { steps: &ORDERED, claims: 1, ..Self::unordered() }
     }
 
-    /// How many batches of so many rows to claim at once: more than one once the last two claims were full, and when the
-    /// last one was answered no handler ran any more.
+    /// How many batches of so many rows to claim in a claim: more than one once the last two claims were full, and when
+    /// the last one was answered no handler ran any more.
     pub(crate) fn batches(&self, rows: u32) -> u32 {
-        let fits = |batches: &&u32| {
-            self.row_bytes.saturating_mul((**batches as usize).saturating_mul(rows as usize)) <= MAX_BYTES
+        let bytes_of = |batches: u32| {
+            let rows = u64::from(batches) * u64::from(self.claims) * u64::from(rows);
+            usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(self.row_bytes)
         };
+        let fits = |batches: &&u32| bytes_of(**batches) <= MAX_BYTES;
         self.steps[..=self.step].iter().rev().find(fits).copied().unwrap_or(1)
     }
 
@@ -46,7 +53,14 @@ impl Hunger {
         let is_starved = is_full && self.was_full && nothing_runs;
         self.step = if is_starved { (self.step + 1).min(self.steps.len() - 1) } else { 0 };
         self.was_full = is_full;
-        self.row_bytes = row_bytes;
+        // It falls slowly: one claim of small ones says little of the next.
+        self.row_bytes = row_bytes.max(self.row_bytes / 2);
+    }
+
+    /// A claim failed; perhaps a smaller one does not.
+    pub(crate) fn failed(&mut self) {
+        self.step = 0;
+        self.was_full = false;
     }
 }
 
@@ -65,20 +79,23 @@ mod tests {
         }
         assert_eq!(
             steps,
-            [1, 5, 10, 10, 1],
+            [1, 5, 20, 20, 1],
             "nothing has run before the first, and handlers run after the last"
         );
         hunger.answered(true, true, 100);
         assert_eq!(hunger.batches(100), 5);
         hunger.answered(false, true, 100);
         assert_eq!(hunger.batches(100), 1, "there is no more");
+        (0..3).for_each(|_| hunger.answered(true, true, 100));
+        hunger.failed();
+        assert_eq!(hunger.batches(100), 1, "a smaller one may not fail");
     }
 
     #[test]
     fn large_payloads_are_claimed_by_the_batch() {
         let mut hunger = Hunger::ordered();
         (0..3).for_each(|_| hunger.answered(true, true, 10_000));
-        assert_eq!(hunger.batches(100), 5, "ten batches would be 10 MB");
+        assert_eq!(hunger.batches(100), 5, "twenty batches would be 20 MB");
         (0..3).for_each(|_| hunger.answered(true, true, 1_048_576));
         assert_eq!(hunger.batches(100), 1);
     }

@@ -17,11 +17,15 @@ use std::{
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
     task::{Id, JoinSet},
-    time::{timeout, timeout_at},
+    time::{sleep, timeout, timeout_at},
 };
 
 /// How long a cut-off task may take to be gone.
 const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many rows are few enough for the loop to be woken by each that ends, and how long it rests otherwise.
+const FEW: usize = 8;
+const REST: Duration = Duration::from_millis(1);
 
 /// How the handling of a row ended.
 pub(crate) struct Ended {
@@ -58,6 +62,8 @@ struct Tracked {
 pub(crate) struct InFlight {
     tasks: JoinSet<TaskEnd>,
     tracked: HashMap<Id, Tracked>,
+    /// Whether nothing was ready after the last rest, so that the next one that ends is waited for.
+    has_rested: bool,
     slots: Arc<Semaphore>,
     concurrency: usize,
     handler_timeout: Duration,
@@ -83,6 +89,7 @@ impl InFlight {
         Self {
             tasks: JoinSet::new(),
             tracked: HashMap::new(),
+            has_rested: false,
             slots: Arc::new(Semaphore::new(config.concurrency)),
             concurrency: config.concurrency,
             handler_timeout: config.handler_timeout,
@@ -148,15 +155,30 @@ impl InFlight {
     }
 
     /// The next row that ended; never ready while there is none. Cancel safe.
+    ///
+    /// While many run it rests a millisecond after each time that none was ready, instead of being woken by each of them:
+    /// their marks wait for company anyway.
     pub(crate) async fn next(&mut self) -> Ended {
-        let (id, end) = match self.tasks.join_next_with_id().await {
-            Some(Ok(end)) => end,
-            Some(Err(error)) => (error.id(), TaskEnd::Broken),
-            None => std::future::pending().await,
-        };
-        match self.tracked.remove(&id) {
-            Some(tracked) => tracked.ended(&end),
-            None => std::future::pending().await,
+        loop {
+            let gone = match self.tasks.try_join_next_with_id() {
+                None if self.tasks.is_empty() => std::future::pending().await,
+                None if self.tracked.len() > FEW && !self.has_rested => {
+                    sleep(REST).await;
+                    self.has_rested = true;
+                    continue;
+                }
+                None => self.tasks.join_next_with_id().await,
+                gone => gone,
+            };
+            self.has_rested = false;
+            let (id, end) = match gone {
+                Some(Ok(end)) => end,
+                Some(Err(error)) => (error.id(), TaskEnd::Broken),
+                None => continue,
+            };
+            if let Some(tracked) = self.tracked.remove(&id) {
+                return tracked.ended(&end);
+            }
         }
     }
 

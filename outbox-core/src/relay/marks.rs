@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How often a mark is sent that the database refuses for no reason that is known to pass.
 const MAX_SENT: u32 = 5;
 /// Writes at once; further marks wait until one of them has ended.
-const MAX_WRITES: usize = 4;
+const MAX_WRITES: usize = 6;
 
 /// A mark, and how often it was sent before: then nobody knows whether it was written.
 struct Waiting {
@@ -96,9 +96,9 @@ impl<S: OutboxStore> Marks<S> {
         (!self.waiting.is_empty() && self.may_write()).then_some(self.flush_at)
     }
 
-    /// Nothing is gained by waiting once there is a batch, or once no other row can end.
+    /// Nothing is gained by waiting once there are two batches, or once no other row can end.
     pub(crate) fn must_write(&self, nothing_runs: bool) -> bool {
-        let full = self.waiting.len() >= self.batch;
+        let full = self.waiting.len() >= 2 * self.batch;
         let complete = nothing_runs && !self.waiting.is_empty();
         // Later than that it is a pause after a failure, which is kept.
         (full || complete) && self.may_write() && Instant::now() + DELAY >= self.flush_at

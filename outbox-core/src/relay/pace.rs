@@ -5,7 +5,8 @@ use crate::wake::Commits;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The longest wait after a failing claim.
+/// The shortest and the longest wait after a failing claim.
+const MIN_FAILURE_WAIT: Duration = Duration::from_millis(100);
 const MAX_FAILURE_WAIT: Duration = Duration::from_secs(5);
 
 /// What a claim says about the next one.
@@ -59,7 +60,8 @@ impl Pace {
             Found::Some => self.min,
             Found::Nothing => self.wait.saturating_mul(2).clamp(self.min, self.max),
             Found::Failure => {
-                self.wait.saturating_mul(2).clamp(self.min.max(Duration::from_millis(100)), MAX_FAILURE_WAIT)
+                let least = self.min.clamp(MIN_FAILURE_WAIT, MAX_FAILURE_WAIT);
+                self.wait.saturating_mul(2).clamp(least, MAX_FAILURE_WAIT)
             }
         };
         // Spread, so that relays which started together do not stay together.
@@ -88,6 +90,16 @@ mod tests {
             pace.after(Found::Failure);
         }
         assert_eq!(pace.wait, MAX_FAILURE_WAIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failing_claim_is_tried_again_in_seconds_however_long_the_looks_are_apart() {
+        let hour = Duration::from_hours(1);
+        let mut pace = Pace::new(&RelayConfig { poll_min: hour, poll_max: hour, ..RelayConfig::default() });
+        pace.after(Found::Failure);
+        assert_eq!(pace.wait, MAX_FAILURE_WAIT);
+        pace.after(Found::Nothing);
+        assert_eq!(pace.wait, hour);
     }
 
     #[tokio::test(start_paused = true)]

@@ -52,8 +52,8 @@ pub trait OutboxStore: Send + Sync + 'static {
     /// The database's error; nothing is claimed then, or only until the lease expires.
     fn claim(&self, request: &ClaimRequest<'_>) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
 
-    /// Whether claims side by side are faster than one after the other. A relay then makes three at once while its
-    /// handlers are faster than a single claim. Default: no.
+    /// Whether claims side by side are faster than one after the other. A relay then makes two larger ones at once
+    /// while its handlers are faster than a single claim. Default: no.
     fn claims_at_once(&self) -> bool {
         false
     }
@@ -168,7 +168,7 @@ impl fmt::Display for Route {
 pub struct ClaimRequest<'a> {
     /// Who claims; shown to operators.
     pub claimed_by: &'a str,
-    /// A fresh token.
+    /// A fresh token; claims that a relay makes in one pass may share it.
     pub token: LeaseToken,
     /// How long the rows are owned.
     pub lease: Duration,

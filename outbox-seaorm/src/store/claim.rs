@@ -20,7 +20,7 @@ pub(super) async fn claim(store: &SeaOrmStore, request: &ClaimRequest<'_>) -> Re
     };
     let mut found = claimed.map_err(|error| store_error("claim rows", error))?;
     // Neither RETURNING nor several selects promise an order.
-    found.sort_by_cached_key(|row| (due_at(row).ok(), row.try_get::<i64>("", "id").ok()));
+    found.sort_by_cached_key(|row| (due_at(row).ok(), row.try_get_by_index::<i64>(0).ok()));
     let counted = u32::from(matches!(store.dialect.claim, Claim::Several { .. }));
     let mut claimed = Claimed::default();
     for row in &found {

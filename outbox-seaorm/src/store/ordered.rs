@@ -30,6 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const SPARE: usize = 20;
 pub(super) const PAGES: usize = 10;
 
+/// Rows of one key that a claim takes at most. MySQL walks along a key in a recursion, which it ends after a thousand.
+const MAX_RUN: usize = 500;
+
 /// The first live row of a key, or a replay.
 struct Head {
     key: String,
@@ -212,7 +215,7 @@ async fn first_rows(
 impl Plan {
     fn rows_per_key(&self, claim: &ClaimRequest<'_>) -> usize {
         let room = claim.limit.saturating_sub(u32::try_from(self.replays.len()).unwrap_or(u32::MAX));
-        rows_per_key(room, self.keys.len())
+        rows_per_key(room, self.keys.len()).min(MAX_RUN)
     }
 }
 

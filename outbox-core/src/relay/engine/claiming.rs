@@ -9,7 +9,7 @@ use crate::{
         pace::Found,
     },
     router::Claimable,
-    row::LeaseToken,
+    row::{ClaimedRow, LeaseToken},
     store::{ClaimRequest, Claimed, OrderedClaim, OrderedRequest, OutboxStore, Route, StoreError},
 };
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl<S: OutboxStore> Engine<S> {
         if routes.is_empty() {
             return Ok(Found::Nothing);
         }
-        let room = (self.config.batch_size as usize).saturating_sub(self.owned());
+        let room = self.room();
         let claimed = self.claim_both_kinds(room, &routes).await?;
         self.expired.claimed();
         Ok(match claimed {
@@ -46,6 +46,13 @@ impl<S: OutboxStore> Engine<S> {
             0 => Found::Nothing,
             _ => Found::Some,
         })
+    }
+
+    /// Rows of one claim. While handlers are faster than claims, those that still run are no reason to claim fewer.
+    fn room(&self) -> usize {
+        let batch = self.config.batch_size as usize;
+        let is_starved = self.batches(&self.hunger, self.config.batch_size) > 1;
+        if is_starved { batch } else { batch.saturating_sub(self.owned()) }
     }
 
     /// In turn, so that a backlog of one kind does not hold up the other.
@@ -91,9 +98,10 @@ impl<S: OutboxStore> Engine<S> {
         routes: &[Route],
     ) -> Result<usize, StoreError> {
         let asked = crate::clock::now();
+        let limit = limit * self.batches(&self.hunger, limit);
         let request = self.request(token, limit, routes);
         let claim = || self.store.claim(&request);
-        let claims: [_; SIDE_BY_SIDE as usize] = tokio::join!(claim(), claim(), claim()).into();
+        let claims: [_; SIDE_BY_SIDE as usize] = tokio::join!(claim(), claim()).into();
         let nothing_runs = self.in_flight.is_starved();
         let (mut count, mut failed) = (0, None);
         for claimed in claims {
@@ -103,11 +111,17 @@ impl<S: OutboxStore> Engine<S> {
                     self.hunger.answered(is_full, nothing_runs, largest(&claimed));
                     count += self.take(claimed, token, asked);
                 }
-                // What the others have claimed is handled all the same.
                 Err(error) => failed = Some(error),
             }
         }
-        failed.map_or(Ok(count), Err)
+        let Some(error) = failed else { return Ok(count) };
+        self.hunger.failed();
+        if count == 0 {
+            return Err(error);
+        }
+        // What the other one has claimed is handled all the same, and the next claim tells whether the store fails.
+        self.noted("claim", Err::<(), _>(error));
+        Ok(count)
     }
 
     async fn claim_ordered(
@@ -120,15 +134,19 @@ impl<S: OutboxStore> Engine<S> {
         // Side by side they would wait for each other's lanes.
         let claim = self.request(token, limit * self.batches(&self.ordered_hunger, limit), routes);
         let request = OrderedRequest { claim, after: self.order.after() };
-        let OrderedClaim { claimed, next, expired } = self.store.claim_ordered(&request).await?;
+        let answer = self.store.claim_ordered(&request).await;
+        let OrderedClaim { claimed, next, expired } = answer.inspect_err(|_| self.ordered_hunger.failed())?;
         self.order.claimed(next, expired);
-        // Of few keys some are still in flight, so more than a batch is full.
+        // Of few keys some are still in flight, so more than a batch is full; and less says nothing while marks are not
+        // written, for which keys wait.
         let is_full = limit > 1 && claimed.rows.len() >= limit as usize;
-        self.ordered_hunger.answered(is_full, self.in_flight.is_starved(), largest(&claimed));
+        if is_full || self.marks.is_empty() {
+            self.ordered_hunger.answered(is_full, self.in_flight.is_starved(), largest(&claimed));
+        }
         Ok(self.take(claimed, token, asked))
     }
 
-    fn batches(&self, hunger: &Hunger, limit: u32) -> u32 {
+    pub(super) fn batches(&self, hunger: &Hunger, limit: u32) -> u32 {
         if limit > 1 && self.store.claims_at_once() { hunger.batches(limit) } else { 1 }
     }
 
@@ -171,7 +189,11 @@ impl<S: OutboxStore> Engine<S> {
     }
 }
 
-/// Bytes of the largest payload.
+/// Bytes of the largest payload with its headers.
 fn largest(claimed: &Claimed) -> usize {
-    claimed.rows.iter().map(|row| row.envelope.payload.len()).max().unwrap_or(0)
+    let bytes = |row: &ClaimedRow| {
+        let headers = row.envelope.headers.iter().map(|(name, value)| name.len() + value.len());
+        row.envelope.payload.len() + headers.sum::<usize>()
+    };
+    claimed.rows.iter().map(bytes).max().unwrap_or(0)
 }
