@@ -102,7 +102,8 @@ async fn the_first_completions_of_each_key_are_in_order_though_relays_are_killed
     let all = i64::try_from(envelopes.len()).unwrap();
     let mut killed = 0;
     while killed < 4 {
-        let running: Vec<_> = (0..relays).map(|_| Process::start(&["drain", &database.url])).collect();
+        let running: Vec<_> =
+            (0..relays).map(|_| Process::start(&["patient-drain", &database.url])).collect();
         let before = database.count("handled").await;
         until("some more are handled", || async {
             database.count("handled").await > before + 10
@@ -118,7 +119,7 @@ async fn the_first_completions_of_each_key_are_in_order_though_relays_are_killed
         }
         killed += 1;
     }
-    let output = Process::start(&["drain", &database.url]).output().await;
+    let output = Process::start(&["patient-drain", &database.url]).output().await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(database.count("outbox WHERE status = 'dispatched'").await, all);
     let sql = "SELECT order_id FROM handled WHERE attempt > 1 OR (order_id % 1000) % 7 <> 3

@@ -3,7 +3,7 @@
 //! `relay_process migrate URL`, `relay_process pass URL`, `relay_process drain URL`, and
 //! `relay_process STEP:N URL`, which drains and kills itself the Nth time that it comes to a step. A step is what the store
 //! is asked, or `statement`: one that a handler has sent in its transaction. With `count-` before any of them the handlers
-//! are two that count in a transaction of theirs.
+//! are two that count in a transaction of theirs; with `patient-` no row dies of the deaths of its relays.
 
 use outbox_core::{HandlerError, MessageContext, Relay, RelayConfig, RetryPolicy, Router, State};
 use outbox_seaorm::{SeaOrmStore, TableNames, Transactions, Tx, migrate};
@@ -52,12 +52,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let db = connect(url, 5).await;
     let (mode, counts) = mode.strip_prefix("count-").map_or((mode.as_str(), false), |mode| (mode, true));
+    let (mode, patient) = mode.strip_prefix("patient-").map_or((mode, false), |mode| (mode, true));
     if mode == "migrate" {
         return Ok(migrate(&db, TableNames::new()).await?);
     }
     let death = if mode.contains(':') { Some(Arc::new(Death::at(mode)?)) } else { None };
     let router = if counts { counting(url, death.clone()).await? } else { router(&db)? };
-    let config = if counts { never_dying() } else { config() };
+    let config = if counts || patient { never_dying() } else { config() };
     let judge = move |asked: Asked<'_>| {
         if let Some(death) = &death {
             death.comes_to(asked.name());
