@@ -7,7 +7,7 @@ use crate::{
 };
 use outbox_core::{Envelope, HandlerError, Relay, RelayConfig, Router, wake};
 use outbox_seaorm::{Aggregate, EventBuffer, Outbox, SeaOrmStore, TableNames, notify};
-use sea_orm::{ActiveModelTrait, DatabaseConnection, Set, TransactionTrait};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseConnection, Set, TransactionTrait};
 use std::sync::Arc;
 use tokio::{
     task::JoinHandle,
@@ -29,6 +29,12 @@ pub mod orders {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Makes the table of the business rows, unless it is there.
+pub async fn create_orders(db: &DatabaseConnection) {
+    let sql = "CREATE TABLE IF NOT EXISTS bench_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)";
+    db.execute_unprepared(sql).await.expect("a table");
 }
 
 /// An aggregate.

@@ -32,6 +32,24 @@ const CLAIMED: [&str; 18] = [
     "replay_of",
 ];
 
+/// The place of a column in [`CLAIMED`], found by the compiler.
+const fn place(column: &str) -> usize {
+    let column = column.as_bytes();
+    let mut place = 0;
+    while place < CLAIMED.len() {
+        let name = CLAIMED[place].as_bytes();
+        let mut same = 0;
+        while same < name.len() && same < column.len() && name[same] == column[same] {
+            same += 1;
+        }
+        if same == name.len() && same == column.len() {
+            return place;
+        }
+        place += 1;
+    }
+    panic!("statements for claimed rows have no such column")
+}
+
 /// A row of `find`, whole.
 pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
     let claimed = claimed_row(row)?;
@@ -65,20 +83,21 @@ pub(crate) fn outbox_row(row: &QueryResult) -> Result<OutboxRow, StoreError> {
 /// A row of a claim, with the attempts and claims that it has in the result.
 pub(crate) fn claimed_row(row: &QueryResult) -> Result<ClaimedRow, StoreError> {
     let reader = Reader::of(row)?;
-    let progress = reader.at::<Option<String>>(16)?;
+    let progress = reader.at(const { place("completed_handlers") })?;
     Ok(ClaimedRow {
         id: reader.id,
         envelope: reader.envelope()?,
-        attempts: reader.unsigned(CLAIMED[13], reader.at(13)?)?,
-        claims: reader.at(14)?,
-        progress: progress.map_or(Ok(Progress::new()), |text| reader.json(CLAIMED[16], &text))?,
-        replay_of: reader.at::<Option<i64>>(17)?.map(RowId),
+        attempts: reader.unsigned("attempts", reader.at(const { place("attempts") })?)?,
+        claims: reader.at(const { place("claims") })?,
+        progress: reader.progress(progress)?,
+        replay_of: reader.at::<Option<i64>>(const { place("replay_of") })?.map(RowId),
     })
 }
 
 /// The progress of a row that is not read whole.
 pub(crate) fn progress(row: &QueryResult, id: RowId) -> Result<Progress, StoreError> {
-    Reader { row, id }.progress()
+    let reader = Reader { row, id };
+    reader.progress(reader.get("completed_handlers")?)
 }
 
 /// Puts a row among those that were claimed. `counted`: how many attempts and claims the claim itself adds. Returns
@@ -122,7 +141,8 @@ pub(crate) fn logical_name(row: &QueryResult) -> Result<String, DbErr> {
 
 /// When a claimed row became due, to bring the rows of a claim into order: RETURNING promises none.
 pub(crate) fn due_at(row: &QueryResult) -> Result<DateTime<Utc>, StoreError> {
-    row.try_get_by_index(15).map_err(|error| unreadable(&"?", CLAIMED[15], error))
+    row.try_get_by_index(const { place("available_at") })
+        .map_err(|error| unreadable(&"?", "available_at", error))
 }
 
 /// The columns of one row.
@@ -134,7 +154,9 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Of a row whose id can be read.
     pub(crate) fn of(row: &'a QueryResult) -> Result<Self, StoreError> {
-        let id = RowId(row.try_get_by_index(0).map_err(|error| unreadable(&"?", CLAIMED[0], error))?);
+        let id = RowId(
+            row.try_get_by_index(const { place("id") }).map_err(|error| unreadable(&"?", "id", error))?,
+        );
         Ok(Self { row, id })
     }
 
@@ -174,23 +196,28 @@ impl<'a> Reader<'a> {
     }
 
     fn envelope(&self) -> Result<Envelope, StoreError> {
-        let version = u16::try_from(self.at::<i32>(3)?);
-        let version = version.map_err(|error| unreadable(&self.id, CLAIMED[3], error))?;
-        let id = MessageId::from(self.at::<Uuid>(1)?);
-        let mut envelope = Envelope::stored(id, self.at(2)?, version, self.at(8)?);
-        envelope.aggregate_type = self.at(4)?;
-        envelope.aggregate_id = self.at(5)?;
-        envelope.aggregate_version = self.at(6)?;
-        envelope.ordering_key = self.at(7)?;
-        envelope.headers = self.json(CLAIMED[9], &self.at::<String>(9)?)?;
-        envelope.correlation_id = self.at(10)?;
-        envelope.causation_id = self.at::<Option<Uuid>>(11)?.map(MessageId::from);
-        envelope.occurred_at = self.at(12)?;
+        let version = u16::try_from(self.at::<i32>(const { place("event_version") })?);
+        let version = version.map_err(|error| unreadable(&self.id, "event_version", error))?;
+        let id = MessageId::from(self.at::<Uuid>(const { place("message_id") })?);
+        let mut envelope = Envelope::stored(
+            id,
+            self.at(const { place("event_type") })?,
+            version,
+            self.at(const { place("payload") })?,
+        );
+        envelope.aggregate_type = self.at(const { place("aggregate_type") })?;
+        envelope.aggregate_id = self.at(const { place("aggregate_id") })?;
+        envelope.aggregate_version = self.at(const { place("aggregate_version") })?;
+        envelope.ordering_key = self.at(const { place("ordering_key") })?;
+        envelope.headers = self.json("headers", &self.at::<String>(const { place("headers") })?)?;
+        envelope.correlation_id = self.at(const { place("correlation_id") })?;
+        envelope.causation_id =
+            self.at::<Option<Uuid>>(const { place("causation_id") })?.map(MessageId::from);
+        envelope.occurred_at = self.at(const { place("occurred_at") })?;
         Ok(envelope)
     }
 
-    fn progress(&self) -> Result<Progress, StoreError> {
-        let text = self.get::<Option<String>>("completed_handlers")?;
+    fn progress(&self, text: Option<String>) -> Result<Progress, StoreError> {
         text.map_or(Ok(Progress::new()), |text| self.json("completed_handlers", &text))
     }
 }

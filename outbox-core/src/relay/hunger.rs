@@ -48,7 +48,8 @@ impl Hunger {
         self.steps[..=self.step].iter().rev().find(fits).copied().unwrap_or(1)
     }
 
-    /// A claim was answered, with a largest payload of so many bytes. At the start of a backlog nothing has run yet, so one full claim says nothing.
+    /// A claim was answered, with a largest payload of so many bytes. At the start of a backlog nothing has run yet, so one
+    /// full claim says nothing.
     pub(crate) fn answered(&mut self, is_full: bool, nothing_runs: bool, row_bytes: usize) {
         let is_starved = is_full && self.was_full && nothing_runs;
         self.step = if is_starved { (self.step + 1).min(self.steps.len() - 1) } else { 0 };

@@ -34,11 +34,7 @@ enum Case {
 }
 
 pub(crate) async fn run(db: &DatabaseConnection, old: usize, seconds: usize) {
-    db.execute_unprepared(
-        "CREATE TABLE IF NOT EXISTS bench_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)",
-    )
-    .await
-    .expect("a table");
+    own::create_orders(db).await;
     println!("{RATE} events a second for {seconds} s, {old} finished rows before\n");
     println!("| finished rows | p50 ms | p99 ms | purged | left |\n| --- | ---: | ---: | ---: | ---: |");
     for (name, case) in [

@@ -4,18 +4,13 @@ use outbox_benches::{
     Backlog, connect_with, fill,
     own::{self, Saved},
 };
-use sea_orm::ConnectionTrait;
 
 const WRITERS: u32 = 64;
 const ROUNDS: usize = 5;
 
 pub(crate) async fn run(url: &str, events: usize) {
     let db = connect_with(url, WRITERS + 4).await;
-    db.execute_unprepared(
-        "CREATE TABLE IF NOT EXISTS bench_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)",
-    )
-    .await
-    .expect("a table");
+    own::create_orders(&db).await;
     let mut rates = [Vec::new(), Vec::new()];
     // A round that is not counted opens the connections.
     for round in 0..=ROUNDS {

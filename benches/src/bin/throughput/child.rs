@@ -21,11 +21,7 @@ use tokio::time::sleep;
 /// Runs as this subject.
 pub(crate) async fn run(subject: &str, url: &str, arguments: &[String]) {
     let db = connect(url).await;
-    db.execute_unprepared(
-        "CREATE TABLE IF NOT EXISTS bench_orders (id bigserial PRIMARY KEY, cents bigint NOT NULL)",
-    )
-    .await
-    .expect("a table");
+    own::create_orders(&db).await;
     if arguments[0] == "produce" {
         return produce(&db, &arguments[1..]).await;
     }
